@@ -7,8 +7,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <grp.h>
+#include <linux/if_ether.h>
+#include <net/if.h>
 #include <netinet/ip_icmp.h>
+#include <netpacket/packet.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -16,6 +20,7 @@
 #include <unistd.h>
 
 #include "net/socket/kernel.h"
+#include "net/socket/xdp/frame.h"
 #include "net/socket/xdp/queue.h"
 #include "runnel/runnel.h"
 #include "support/must.h"
@@ -29,12 +34,33 @@ static struct rnl_socket_addr at[SOCKETS];
 static struct rnl_xdp_queue *queue[2];
 static uint8_t got[ROOM];
 static struct rnl_socket_in in;
+/* By what the sockets are reached: the address of host N ends with N, and 2 is the neighbour of side 0. */
+static const struct family {
+    uint8_t ip[15];
+    uint32_t heads; /* bytes of the headers of IP and UDP */
+    bool of_link;
+    const char *neighbour;
+} ipv4 = {{[10] = 0xff, 0xff, 10, 77}, 28, false, "10.77.0.2"}, ipv6 = {{0xfd, 0x77}, 48, false, "fd77::2"},
+  link_local = {{0xfe, 0x80}, 48, true, "fe80::2"}, *family = &ipv4;
+
+/* The address of a socket as those of this side write it. */
+static struct rnl_socket_addr as_on(unsigned side, struct rnl_socket_addr a)
+{
+    if (family->of_link) {
+        support_netns_enter(side);
+        a.scope = if_nametoindex(SUPPORT_NETNS_WIRE);
+    }
+    return a;
+}
 
 static struct rnl_socket *open_kernel(uint8_t side, uint8_t host)
 {
-    struct rnl_socket_addr a = {.ip = {[10] = 0xff, 0xff, 10, 77, 0, host}};
+    struct rnl_socket_addr a = {.port = 0};
     struct rnl_socket *out;
+    memcpy(a.ip, family->ip, sizeof family->ip);
+    a.ip[15] = host;
     support_netns_enter(side);
+    a = as_on(side, a);
     assert_int_equal(rnl_kernel_socket_open(&a, NULL, &out), 0);
     return out;
 }
@@ -87,7 +113,7 @@ static struct rnl_xdp_facts facts(int i)
 static uint32_t send_to(int from, int to, const void *data, uint32_t bytes)
 {
     struct rnl_socket_result r;
-    const struct rnl_socket_out o = {.to = at[to], .at = data, .bytes = bytes};
+    const struct rnl_socket_out o = {.to = as_on(from > 0, at[to]), .at = data, .bytes = bytes};
     return s[from]->ops->send(s[from], &o, 1, &r) == 1 ? RNL_SOCKET_WENT : r.stop;
 }
 
@@ -108,13 +134,13 @@ static bool passes(int from, int to, uint32_t bytes, bool rings)
     static uint8_t data[ROOM];
     static uint8_t number;
     const uint64_t until = test_now_ns() + PATIENCE_MS * 1000000ull;
+    const struct rnl_socket_addr sender = as_on(to > 0, at[from]);
     for (data[0] = ++number; test_now_ns() < until;) {
         const uint64_t before = facts(from).frames.sent;
         (void)send_to(from, to, data, bytes);
         const bool by_rings = facts(from).frames.sent > before;
         while (comes(to, 20))
-            if (in.bytes == bytes && got[0] == number && rnl_socket_addr_equal(&in.from, &at[from]) &&
-                by_rings == rings)
+            if (in.bytes == bytes && got[0] == number && rnl_socket_addr_equal(&in.from, &sender) && by_rings == rings)
                 return true;
     }
     return false;
@@ -127,7 +153,7 @@ static void both_ways_and_both_endpoints(void **state)
     (void)state;
     for (int i = 1; i < SOCKETS; i++) {
         assert_true(passes(0, i, 8, true));
-        assert_true(passes(i, 0, 1472, true));
+        assert_true(passes(i, 0, 1500 - family->heads, true));
     }
     assert_true(facts(0).works && facts(0).mode == RNL_XDP_GENERIC); /* veth */
     assert_true(passes(1, 2, 100, false));                           /* both on one host: over loopback */
@@ -232,26 +258,56 @@ static void a_neighbour_that_changes_is_followed(void **state)
     (void)state;
     assert_true(passes(0, 1, 8, true));
     CHANGE(1, "ip link set wire address 02:00:00:00:77:07");
-    CHANGE(0, "ip neigh replace 10.77.0.2 lladdr 02:00:00:00:77:07 dev wire nud reachable");
+    CHANGE(0, "ip neigh replace %s lladdr 02:00:00:00:77:07 dev wire nud reachable", family->neighbour);
     assert_true(passes(0, 1, 8, true));
-    CHANGE(0, "ip neigh replace 10.77.0.2 lladdr 02:00:00:00:77:08 dev wire nud permanent");
+    CHANGE(0, "ip neigh replace %s lladdr 02:00:00:00:77:08 dev wire nud permanent", family->neighbour);
     (void)send_to(0, 1, "x", 1);
     (void)send_to(0, 1, "y", 1);
     assert_false(comes(1, 50)); /* it goes where the kernel's table says */
-    CHANGE(0, "ip neigh del 10.77.0.2 dev wire");
+    CHANGE(0, "ip neigh del %s dev wire", family->neighbour);
     assert_true(passes(0, 1, 8, true)); /* the kernel finds it again by itself */
 }
 
 static void what_the_link_does_not_take_is_refused(void **state)
 {
-    static const uint8_t data[1472];
+    static const uint8_t data[1500];
     (void)state;
-    assert_true(passes(0, 1, 1472, true));
-    CHANGE(0, "ip link set wire mtu 1000");
-    assert_true(passes(0, 1, 972, true));
-    assert_int_equal(send_to(0, 1, data, 973), RNL_SOCKET_TOO_LONG);
+    assert_true(passes(0, 1, 1500 - family->heads, true));
+    CHANGE(0, "ip link set wire mtu 1300");
+    assert_true(passes(0, 1, 1300 - family->heads, true));
+    assert_int_equal(send_to(0, 1, data, 1301 - family->heads), RNL_SOCKET_TOO_LONG);
     CHANGE(0, "ip link set wire mtu 1500");
-    assert_true(passes(0, 1, 1472, true));
+    assert_true(passes(0, 1, 1500 - family->heads, true));
+}
+
+/* The cases above over another family. */
+static void over(const struct family *f)
+{
+    tear_down(NULL);
+    family = f;
+    set_up(NULL);
+    both_ways_and_both_endpoints(NULL);
+    a_neighbour_that_changes_is_followed(NULL);
+    what_the_link_does_not_take_is_refused(NULL);
+    tear_down(NULL);
+    family = &ipv4;
+    set_up(NULL);
+}
+
+static void the_same_over_ipv6(void **state)
+{
+    (void)state;
+    over(&ipv6);
+}
+
+static void the_same_over_addresses_of_the_link(void **state)
+{
+    (void)state;
+    for (unsigned side = 0; side < 2; side++)
+        support_netns_do(side, "ip addr add fe80::%u/64 dev wire nodad", side + 1);
+    over(&link_local);
+    for (unsigned side = 0; side < 2; side++)
+        support_netns_do(side, "ip addr del fe80::%u/64 dev wire", side + 1);
 }
 
 static void a_link_that_goes_and_comes(void **state)
@@ -320,6 +376,66 @@ static void the_filter_goes(void **state)
     assert_true(passes(0, 1, 8, true));
     assert_int_equal(facts(1).frames.received, before);
     assert_true(facts(1).received_kernel > 0);
+}
+
+/* ---- frames of strangers ---- */
+
+static int open_wire(uint8_t mac[6])
+{
+    struct ifreq r = {.ifr_name = SUPPORT_NETNS_WIRE};
+    support_netns_enter(1);
+    const int there = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(ioctl(there, SIOCGIFHWADDR, &r), 0);
+    memcpy(mac, r.ifr_hwaddr.sa_data, 6);
+    close(there);
+    support_netns_enter(0);
+    const struct sockaddr_ll a = {.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex(SUPPORT_NETNS_WIRE)};
+    const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static uint64_t refused(int i)
+{
+    return facts(i).frames.refused;
+}
+
+/* Whoever is on the wire writes frames to our port: whole ones arrive, and of those with one to three wrong bytes none
+ * does, by the rings or by the kernel. Most of them pass the filter, which looks at addresses and ports only. */
+static void frames_of_strangers(void **state)
+{
+    enum { FRAMES = 4000, BYTES = 64 };
+    uint8_t mac[6], frame[256], bad[256];
+    uint32_t random = 12345;
+    struct rnl_xdp_head head;
+    struct rnl_socket_addr stranger = at[0];
+    (void)state;
+    assert_true(passes(0, 1, 8, true));
+    const int fd = open_wire(mac);
+    stranger.port ^= 1;
+    rnl_xdp_head_make(&head, mac, (const uint8_t[6]){2, 0, 0, 0, 0, 9}, RNL_XDP_TAG_NONE, &at[1], &stranger);
+    memset(got, 7, BYTES);
+    const uint32_t length = rnl_xdp_frame_write(&head, frame, got, BYTES, RNL_ECN_NOT);
+    assert_int_equal(send(fd, frame, length, 0), length);
+    assert_true(comes(1, PATIENCE_MS));
+    assert_true(in.bytes == BYTES && rnl_socket_addr_equal(&in.from, &stranger));
+    const uint64_t before = refused(1);
+    for (int i = 0; i < FRAMES; i++) {
+        uint32_t bytes = length;
+        memcpy(bad, frame, length);
+        for (uint32_t n = 0; n <= (uint32_t)i % 3; n++) {
+            random = random * 1664525 + 1013904223;
+            bad[RNL_XDP_ETHERNET + (random >> 8) % (length - RNL_XDP_ETHERNET)] ^= (uint8_t)(1 + (random >> 24) % 255);
+        }
+        if (i % 7 == 0) /* whole but for its end */
+            memcpy(bad, frame, length), bytes = length - 1 - random % BYTES;
+        assert_int_equal(send(fd, bad, bytes, 0), bytes);
+        assert_false(comes(1, 0));
+    }
+    assert_false(comes(1, 50));
+    assert_true(refused(1) - before > FRAMES / 2);
+    close(fd);
+    assert_true(facts(1).works && passes(0, 1, 8, true) && passes(1, 0, 8, true));
 }
 
 static int without_privilege(int socket, int memory)
@@ -403,10 +519,13 @@ int main(void)
         TEST(other_traffic_is_the_kernels),
         TEST(a_neighbour_that_changes_is_followed),
         TEST(what_the_link_does_not_take_is_refused),
+        TEST(the_same_over_ipv6),
+        TEST(the_same_over_addresses_of_the_link),
         TEST(a_link_that_goes_and_comes),
         TEST(another_route_is_taken),
         TEST(another_endpoint_does_harm),
         TEST(the_filter_goes),
+        TEST(frames_of_strangers),
         TEST(a_rank_needs_no_privilege),
         TEST(what_is_asked_wrongly),
         TEST(the_interface_is_removed), /* the last: it does not come back */
