@@ -63,11 +63,20 @@ for row in ("53c", "52b"):
 assert "bytes: 55.42 MB/s" in why("53c") and "256 bytes: 33.82 MB/s" in why("52b")
 END
 said "a figure of several experiments lists them" "42a 40d" <<'END'
-points = re.findall(r"^  (\S+) +H-A +round-trip +16 bytes +([\d.]+) us$", why("40d"), re.M)
+points = re.findall(r"^ +\d  (\S+) +H-A +round-trip +16 bytes +([\d.]+) us$", why("40d"), re.M)
 assert [s for s, _ in points] == ["fmmc", "fmmc-no-objects"], points
 assert abs(float(points[0][1]) - float(points[1][1]) - table["40d"]["ours"]) < 0.11, points
 assert "It is made of 2 experiments" in why("40d") and "It is made of" not in why("42a")
 END
+"$RUNNEL" paper why 40d --run 2 >"$work/why.run"
+said "one of them is asked for by its number, and is all that is said then" "40d" <<'END'
+run = open(sys.argv[1] + "/why.run").read()
+second = float(re.findall(r"^ +2  fmmc-no-objects .* ([\d.]+) us$", why("40d"), re.M)[0])
+assert abs(float(re.search(r"^ +([\d.]+) in all:", run, re.M)[1]) - second) < 0.06, (run, second)
+assert "no-objects" not in why("40d")[why("40d").index("Where the time"):] and "What " not in run and "It is made of" not in run, run
+END
+is_usage "there are so many" "row 40d is made of 2 experiments: --run takes 1 to 2" paper why 40d --run 3
+is_usage "and of no experiment none" "row 29 has no experiment, so --run has nothing to show" paper why 29 --run 1
 said "a shape is true or false with both firmwares" "27b" <<'END'
 assert "\nours: true, inside\nwith the firmware that was written for speed alone: true, inside\n" in why("27b"), why("27b")[:600]
 END

@@ -25,7 +25,7 @@ static const struct command {
     {"list", "", "what there is: systems, machines, measures", myri_cmd_list, ""},
     {"run", "SYSTEM", "one experiment", myri_cmd_run, MACHINE EXPERIMENT "--size --measure --json "},
     {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", myri_cmd_table, "--set --json "},
-    {"why", "ROW", "where a figure's time goes, what would have it inside, what was tried", myri_cmd_why, ""},
+    {"why", "ROW", "where a figure's time goes, what would have it inside, what was tried", myri_cmd_why, "--run "},
     {"diff", "SYSTEM [SYSTEM]", "one message of two systems, or of one that is changed, side by side", myri_cmd_diff,
      MACHINE "--size --count --seed --json "},
     {"figure", "[NAME|all]", "curves of the papers, and what-ifs", myri_cmd_figure,
@@ -79,6 +79,7 @@ static const struct choice {
     {"--notify", "", "messages may interrupt hosts, also those whose programs poll"},
     {"--across", "", "hosts look for messages across the I/O bus, not at a cached word"},
     {"--timeout", "SECONDS", "that host code of one's own may compute without a call of the machine (60)"},
+    {"--run", "K", "where the time of the Kth of the row's experiments goes, and nothing else"},
     {"--bounds", "", "how far VALUE, or each fitted one, can be moved with each row inside"},
     {"--from", "STEP", "what a step of the tutorial comes to, instead of its beginning"},
     {"--native", "", "its firmware as a program of this machine, under sanitizers"},
@@ -238,6 +239,8 @@ static int take_option(struct myri_cmd_options *o, const char *name, const char 
         return whole(name, v, 1e9, &o->bytes);
     else if (strcmp(name, "--count") == 0)
         return whole(name, v, 1e7, &o->count);
+    else if (strcmp(name, "--run") == 0)
+        return whole(name, v, 1e6, &o->run);
     else if (strcmp(name, "--packet") == 0)
         return whole(name, v, 65536, &o->packet);
     else if (strcmp(name, "--buffers") == 0)

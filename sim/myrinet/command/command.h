@@ -15,7 +15,7 @@ struct myri_cmd_options {
     const char *what, *other, *machine, *machine_file, *measure, *plot, *over, *from, *set[MYRI_CMD_SETS];
     int sets, json, cold, notify, across, bounds, native, seed_given;
     int reorder, bringer_given, attention_given;
-    uint32_t bytes, count, packet, buffers, senders, receivers, processes, places, seed;
+    uint32_t run, bytes, count, packet, buffers, senders, receivers, processes, places, seed;
     enum myri_attention attention;
     enum myri_bringer bringer;
     double slow_us, bad, lost, late, timeout;

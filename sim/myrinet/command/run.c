@@ -66,16 +66,20 @@ int myri_cmd_run(struct myri_cmd_options *o)
     if (myri_experiment_run(&x, &out) < 0)
         return myri_cmd_failed();
     const char *unit = myri_measure_unit(x.measure);
+    int has_first = strcmp(unit, "us") == 0 && out.first > 0;
     if (o->json) {
-        printf("{\"system\":\"%s\",\"machine\":\"%s\",\"measure\":\"%s\",\"bytes\":%u,\"count\":%u,\"value\":%.6g,"
+        char first[40] = "";
+        if (has_first)
+            snprintf(first, sizeof first, "\"first\":%.6g,", out.first);
+        printf("{\"system\":\"%s\",\"machine\":\"%s\",\"measure\":\"%s\",\"bytes\":%u,\"count\":%u,\"value\":%.6g,%s"
                "\"unit\":\"%s\",\"sent\":%u,\"received\":%u,\"wrong\":%u,\"instructions\":%" PRIu64 "%s}\n",
-               system->name, machine.name, myri_measure_name(x.measure), x.bytes, x.count, out.value, unit, out.sent,
-               out.received, out.wrong, out.instructions, x.senders > 1 ? ",\"what_if\":true" : "");
+               system->name, machine.name, myri_measure_name(x.measure), x.bytes, x.count, out.value, first, unit,
+               out.sent, out.received, out.wrong, out.instructions, x.senders > 1 ? ",\"what_if\":true" : "");
         return 0;
     }
     printf("%s on %s: %s %.3f %s, %u bytes\n", system->title, machine.name, myri_measure_name(x.measure), out.value,
            unit, x.bytes);
-    if (x.measure == MYRI_ONE_WAY || x.measure == MYRI_ROUND_TRIP)
+    if (has_first)
         printf("  first    %.3f us, which the mean has in it: cards have just been started, caches are cold\n",
                out.first);
     if (x.senders > 1)

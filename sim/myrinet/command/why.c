@@ -62,9 +62,9 @@ static void print_points(const struct points *p)
 {
     if (p->n < 2)
         return;
-    printf("\nIt is made of %zu experiments:\n", p->n);
+    printf("\nIt is made of %zu experiments (--run K has where the time of the Kth goes):\n", p->n);
     for (size_t i = 0; i < p->n; i++)
-        printf("  %-16s %-6s %-12s %8u bytes %10.4g %s\n", p->x[i].system->name, p->x[i].machine.name,
+        printf("%4zu  %-16s %-6s %-12s %8u bytes %10.4g %s\n", i + 1, p->x[i].system->name, p->x[i].machine.name,
                myri_measure_name(p->x[i].measure), p->x[i].bytes, p->value[i], myri_measure_unit(p->x[i].measure));
 }
 
@@ -298,12 +298,8 @@ static void print_answer(const struct myri_row *r, const struct myri_answer *a)
     print_first(r);
 }
 
-static int explain(const struct myri_row *r)
+static void print_row(const struct myri_row *r)
 {
-    struct myri_answer a;
-    struct points p = {0};
-    if (myri_row_answer(r, NULL, NULL, &a) < 0)
-        return myri_cmd_failed();
     printf("row %s: %s of %s on %s", r->field[MYRI_ROW_ID], r->field[MYRI_ROW_METRIC], r->field[MYRI_ROW_SYSTEM],
            r->field[MYRI_ROW_MACHINE]);
     if (*r->field[MYRI_ROW_BYTES])
@@ -313,27 +309,41 @@ static int explain(const struct myri_row *r)
     printf("published: %s%s%s; class %s%s%s\n", myri_row_is_shape(r) ? "that it is so" : r->field[MYRI_ROW_VALUE],
            *r->field[MYRI_ROW_UNIT] ? " " : "", r->field[MYRI_ROW_UNIT], r->field[MYRI_ROW_CLASS],
            *r->field[MYRI_ROW_NOTE] ? "; " : "", r->field[MYRI_ROW_NOTE]);
-    print_answer(r, &a);
-    int rc = 0;
-    if (a.answered) {
-        struct myri_answer again;
+}
+
+/* With `run` the time of that experiment alone. */
+static int explain(const struct myri_row *r, uint32_t run)
+{
+    struct myri_answer a = {.tuned = NAN};
+    struct points p = {0};
+    int rc = run ? 0 : myri_row_answer(r, NULL, NULL, &a);
+    if (rc == 0) {
+        struct myri_answer plain;
         myri_experiment_watch(note, &p);
-        if (myri_plan_answer(r, 0, NULL, NULL, &again) < 0)
-            rc = myri_cmd_failed();
+        rc = myri_plan_answer(r, 0, NULL, NULL, &plain);
         myri_experiment_watch(NULL, NULL);
-        if (rc == 0 && (p.no_memory || !p.n))
-            rc = myri_cmd_no_memory(p.room * sizeof *p.x);
-        if (rc == 0) {
-            print_points(&p);
-            rc = print_time(&p.x[decisive(&p, r, &a)]);
-        }
-        fflush(stdout);
-        rc = rc ? rc : print_bounds(r, &a);
+    }
+    rc = rc < 0 ? myri_cmd_failed() : p.no_memory ? myri_cmd_no_memory(p.room * sizeof *p.x) : 0;
+    if (rc == 0 && run > p.n)
+        rc = p.n ? myri_cmd_wrong("row %s is made of %zu experiment%s: --run takes 1 to %zu", r->field[MYRI_ROW_ID],
+                                  p.n, p.n > 1 ? "s" : "", p.n)
+                 : myri_cmd_wrong("row %s has no experiment, so --run has nothing to show", r->field[MYRI_ROW_ID]);
+    if (rc == 0)
+        print_row(r);
+    if (rc == 0 && !run) {
+        print_answer(r, &a);
+        print_points(&p);
+    }
+    if (rc == 0 && p.n)
+        rc = print_time(&p.x[run ? run - 1 : decisive(&p, r, &a)]);
+    fflush(stdout);
+    if (rc == 0 && !run) {
+        rc = a.answered ? print_bounds(r, &a) : 0;
+        if (rc == 0)
+            print_log(r);
     }
     free(p.x);
     free(p.value);
-    if (rc == 0)
-        print_log(r);
     return rc;
 }
 
@@ -367,7 +377,7 @@ int myri_cmd_why(struct myri_cmd_options *o)
     int n = myri_rows_builtin(rows, MYRI_ROWS), k = 0;
     while (k < n && strcmp(rows[k].field[MYRI_ROW_ID], o->what) != 0)
         k++;
-    int rc = n < 0 ? myri_cmd_failed() : k == n ? unknown(rows, n, o->what) : explain(&rows[k]);
+    int rc = n < 0 ? myri_cmd_failed() : k == n ? unknown(rows, n, o->what) : explain(&rows[k], o->run);
     free(rows);
     return rc;
 }

@@ -15,7 +15,7 @@ struct experiment_run {
     struct myri_side side[SIDES];
     uint32_t sides, receiver, sending; /* GOODPUT: senders that have not finished */
     uint64_t shown_ps;                 /* where the next span of what is measured begins, for traces */
-    uint64_t first_ps;                 /* of a ping-pong: the first round trip */
+    uint64_t first_ps;                 /* of a ping-pong the first round trip, else the first of what a mean is of */
     uint64_t jitter_spent_ps, begin_ps, end_ps, busy_ps, jitters;
     uint32_t answered;                  /* ANSWER: questions */
     uint32_t lack;                      /* TO_ALL: receivers that have not this one yet */

@@ -12,6 +12,8 @@ struct context {
     const struct myri_row *row;
     struct myri_machine machine;
     const struct myri_system *system;
+    uint32_t count; /* messages of a point, at most; 0: as many as is usual */
+    int whole;      /* a shape is judged at all of its points, also behind one that makes it false */
 };
 
 /* ---- plans ---- */
@@ -31,6 +33,8 @@ static int measure(const struct context *c, const char *system, enum myri_measur
         x.count = 20;
     if (m == MYRI_ALL_RATE || m == MYRI_CALL_RATE) /* of so many fragments that it has a rate */
         x.count = 3;
+    if (c->count && c->count < x.count)
+        x.count = c->count;
     int rc = myri_experiment_run(&x, &o);
     if (rc == 0)
         *out = o.value;
@@ -64,7 +68,12 @@ static int sweep(const struct context *c, enum myri_measure m, uint32_t least, u
 
 /* ---- shapes ---- */
 
-enum { SHORTEST = 4, SHORT = 128 }; /* VMMC's sends by stores: bytes */
+enum { SHORTEST = 4, SHORT = 128, SENDS = 50 }; /* VMMC's sends by stores: bytes; of each size so many */
+
+static int goes_on(const struct context *c, int rc, int truth)
+{
+    return rc == 0 && (truth || c->whole);
+}
 
 /* 27b: the cost of a synchronous send grows slowly up to 128 bytes, and jumps behind them: with each word it is no less
  * than before, and the step behind them is larger than all that it grew by until there. */
@@ -73,7 +82,8 @@ static int slow_then_jump(struct context *c, int *truth)
     double first = 0, before = 0, is = 0;
     int rc = 0;
     *truth = 1;
-    for (uint32_t bytes = SHORTEST; bytes <= SHORT + 4 && rc == 0; bytes += 4, before = is) {
+    c->count = SENDS;
+    for (uint32_t bytes = SHORTEST; bytes <= SHORT + 4 && goes_on(c, rc, *truth); bytes += 4, before = is) {
         rc = measure(c, NULL, MYRI_SEND_COST, bytes, 0, &is);
         if (bytes == SHORTEST)
             first = is;
@@ -91,11 +101,13 @@ static int long_posts_cheaper(struct context *c, int *truth)
 {
     double least = INFINITY, most = 0, is = 0;
     int rc = 0;
+    c->count = SENDS;
     for (uint32_t bytes = SHORTEST; bytes <= SHORT && rc == 0; bytes += 4) {
         rc = measure(c, NULL, MYRI_POST_COST, bytes, 0, &is);
         least = is < least ? is : least;
     }
-    for (uint32_t bytes = SHORT + 4; bytes <= 65536 && rc == 0; bytes = bytes % 8 ? 256 : 2 * bytes) {
+    for (uint32_t bytes = SHORT + 4; bytes <= 65536 && goes_on(c, rc, most < least);
+         bytes = bytes % 8 ? 256 : 2 * bytes) {
         rc = measure(c, NULL, MYRI_POST_COST, bytes, 0, &is);
         most = is > most ? is : most;
     }
@@ -141,7 +153,7 @@ static int share(const struct context *c, const char *of, uint32_t least, uint32
 static int always_above(struct context *c, enum myri_measure above, enum myri_measure below, uint32_t least, int *truth)
 {
     *truth = 1;
-    for (uint32_t bytes = least; bytes <= 65536; bytes *= 2) {
+    for (uint32_t bytes = least; bytes <= 65536 && goes_on(c, 0, *truth); bytes *= 2) {
         double a = 0, b = 0;
         int rc = measure(c, "probe", above, bytes, 0, &a);
         rc = rc < 0 ? rc : measure(c, "probe", below, bytes, 0, &b);
@@ -349,7 +361,7 @@ static const struct myri_system *system_of(const struct myri_row *r, const struc
 
 int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *change, void *arg, struct myri_answer *a)
 {
-    struct context c = {.row = r};
+    struct context c = {.row = r, .whole = !change};
     const struct experiment_plan *p = NULL;
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
         if (strcmp(plans[i].id, r->field[MYRI_ROW_ID]) == 0)
@@ -360,7 +372,7 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
     if (rc == 0 && change)
         rc = change(arg, &c.machine);
     if (rc == 0 && !p)
-        rc = a->answered = myri_shape_judge(r->field[MYRI_ROW_ID], &c.machine, &a->truth);
+        rc = a->answered = myri_shape_judge(r->field[MYRI_ROW_ID], &c.machine, c.whole, &a->truth);
     if (rc < 0 || !p) {
         a->null = a->affine = NAN;
         return rc < 0 ? rc : 0;

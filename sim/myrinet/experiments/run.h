@@ -107,7 +107,7 @@ struct myri_experiment {
 
 struct myri_outcome {
     double value; /* of the measure */
-    double first; /* of ping-pongs in us: the value of the first message, with cards that have just been started */
+    double first; /* of times: what the first message took, which the mean has in it; cards have just been started */
     uint32_t sent, received, wrong, wrong_at; /* a run with wrong ones fails; node of the first */
     uint64_t wrong_ps;
     struct myri_hw_count count;

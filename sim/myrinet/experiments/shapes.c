@@ -20,6 +20,13 @@ static void begin(const struct myri_machine *m, const char *system, enum myri_me
     myri_experiment_init(x, myri_system_find(system), m, measure, bytes);
 }
 
+/* Whether the next point is looked at: what is false at one is false, and the rest only shows by how much. */
+static _Thread_local int by_the_first;
+static int goes_on(int rc, const int *truth)
+{
+    return rc == 0 && (*truth || !by_the_first);
+}
+
 static int value_of(const struct myri_experiment *x, double *out)
 {
     struct myri_outcome o = {0};
@@ -47,7 +54,7 @@ static int multi_send_beats_repeats(const struct myri_machine *m, const char *sy
     enum { TO = 8, MOST = 8192 };
     int rc = 0;
     *truth = 1;
-    for (uint32_t bytes = 4; bytes <= MOST && rc == 0; bytes *= 2) {
+    for (uint32_t bytes = 4; bytes <= MOST && goes_on(rc, truth); bytes *= 2) {
         double once = 0, repeated = 0;
         rc = to_all(m, system, bytes, TO, MYRI_BY_SYSTEM, MYRI_BY_POLLS, &once);
         rc = rc < 0 ? rc : to_all(m, system, bytes, TO, MYRI_BY_REPEATS, MYRI_BY_POLLS, &repeated);
@@ -126,7 +133,7 @@ static int cards_beat_hosts(const struct myri_machine *m, const char *system, in
 {
     int rc = 0;
     *truth = 1;
-    for (int i = 0; i < FORWARDED && rc == 0; i++) {
+    for (int i = 0; i < FORWARDED && goes_on(rc, truth); i++) {
         double saved = 0;
         rc = saved_by_cards(m, system, forwarded[i], MYRI_BY_POLLS, &saved);
         *truth &= saved > 0;
@@ -138,7 +145,7 @@ static int by_more_with_interrupts(const struct myri_machine *m, const char *sys
 {
     int rc = 0;
     *truth = 1;
-    for (int i = 0; i < FORWARDED && rc == 0; i++) {
+    for (int i = 0; i < FORWARDED && goes_on(rc, truth); i++) {
         double polled = 0, interrupted = 0;
         rc = saved_by_cards(m, system, forwarded[i], MYRI_BY_POLLS, &polled);
         rc = rc < 0 ? rc : saved_by_cards(m, system, forwarded[i], MYRI_BY_INTERRUPTS, &interrupted);
@@ -156,9 +163,9 @@ static int larger_packets_are_faster(const struct myri_machine *m, const char *s
     static const char *const systems[] = {"simple", "fm2", "bip"};
     int rc = 0;
     *truth = 1;
-    for (int i = 0; i < 3 && rc == 0; i++) {
+    for (int i = 0; i < 3 && goes_on(rc, truth); i++) {
         double before = 0, is = 0;
-        for (uint32_t packet = LEAST; packet <= MOST && rc == 0; packet *= 2, before = is) {
+        for (uint32_t packet = LEAST; packet <= MOST && goes_on(rc, truth); packet *= 2, before = is) {
             struct myri_experiment x;
             begin(m, systems[i], strcmp(systems[i], "bip") == 0 ? MYRI_PING_RATE : MYRI_STREAM_RATE, BYTES, &x);
             x.packet = packet;
@@ -192,7 +199,7 @@ static int waste_is(const struct myri_machine *m, const char *const *systems, in
     const double little = 0.1;
     int rc = 0;
     *truth = 1;
-    for (; *systems && rc == 0; systems++) {
+    for (; *systems && goes_on(rc, truth); systems++) {
         double is = 0;
         rc = wasted(m, *systems, &is);
         *truth &= high ? is > little : is <= little;
@@ -232,7 +239,7 @@ static int polls_across_slow_transfers(const struct myri_machine *m, const char 
     struct myri_experiment x;
     int rc = 0;
     *truth = 1;
-    for (uint32_t bytes = LEAST; bytes <= MOST && rc == 0; bytes *= 2) {
+    for (uint32_t bytes = LEAST; bytes <= MOST && goes_on(rc, truth); bytes *= 2) {
         begin(m, "probe", MYRI_LOCAL_RATE, bytes, &x);
         rc = lower_across_bus(&x, truth);
     }
@@ -288,7 +295,7 @@ static int follows(const struct myri_machine *m, const char *system, enum myri_m
 {
     int rc = 0;
     *truth = 1;
-    for (int i = 0; i < BLOCKS && rc == 0; i++) {
+    for (int i = 0; i < BLOCKS && goes_on(rc, truth); i++) {
         double ours = 0, it = 0;
         rc = rate(m, system, MYRI_STREAM_RATE, blocks[i], &ours);
         rc = rc < 0 ? rc : rate(m, "probe", curve, blocks[i], &it);
@@ -311,7 +318,7 @@ static int hits_to_misses(const struct myri_machine *m, const char *system, int 
 {
     int rc = 0;
     *truth = 1;
-    for (int i = 0; i < BLOCKS && rc == 0; i++) {
+    for (int i = 0; i < BLOCKS && goes_on(rc, truth); i++) {
         double hits = 0, misses = 0, upper = 0, lower = 0;
         rc = rate(m, system, MYRI_STREAM_RATE, blocks[i], &hits);
         rc = rc < 0 ? rc : rate(m, "vmmc2-misses", MYRI_STREAM_RATE, blocks[i], &misses);
@@ -353,7 +360,7 @@ static int copies_cost_throughput(const struct myri_machine *m, const char *syst
 {
     int rc = 0;
     *truth = 1;
-    for (uint32_t bytes = 64; bytes <= 4096 && rc == 0; bytes *= 2) {
+    for (uint32_t bytes = 64; bytes <= 4096 && goes_on(rc, truth); bytes *= 2) {
         double copied = 0, direct = 0;
         rc = rate(m, system, MYRI_STREAM_RATE, bytes, &copied);
         rc = rc < 0 ? rc : rate(m, "unet-mm", MYRI_STREAM_RATE, bytes, &direct);
@@ -368,7 +375,7 @@ static int cut_through_pays(const struct myri_machine *m, const char *system, in
 {
     int rc = 0;
     *truth = 1;
-    for (uint32_t bytes = 1024; bytes <= 8192 && rc == 0; bytes *= 2) {
+    for (uint32_t bytes = 1024; bytes <= 8192 && goes_on(rc, truth); bytes *= 2) {
         double cut = 0, stored = 0;
         rc = rate(m, system, MYRI_ONE_WAY, bytes, &cut);
         rc = rc < 0 ? rc : rate(m, "trapeze-store", MYRI_ONE_WAY, bytes, &stored);
@@ -404,8 +411,9 @@ static const struct shape {
     {"79b", "unet", copies_cost_throughput},
 };
 
-int myri_shape_judge(const char *row, const struct myri_machine *machine, int *truth)
+int myri_shape_judge(const char *row, const struct myri_machine *machine, int whole, int *truth)
 {
+    by_the_first = !whole;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         if (strcmp(shapes[i].id, row) == 0) {
             int rc = shapes[i].judge(machine, shapes[i].system, truth);

@@ -96,6 +96,14 @@ static void show(struct experiment_run *r, uint32_t node, uint64_t from, const c
     r->shown_ps = myri_hw_now(r->hw);
 }
 
+/* One of those times that a mean is of. */
+static void add_time(struct experiment_run *r, uint64_t ps)
+{
+    if (r->busy_ps == 0)
+        r->first_ps = ps;
+    r->busy_ps += ps;
+}
+
 /* The next message of a ping-pong. */
 static void send_shown(struct experiment_run *r, struct myri_side *s)
 {
@@ -194,7 +202,7 @@ static void cost_of_send(struct myri_task *t, void *arg)
             jitter(r, s);
             uint64_t from = myri_hw_now(r->hw);
             send_next(r, s, 1, r->x->measure == MYRI_POST_COST);
-            r->busy_ps += myri_hw_now(r->hw) - from;
+            add_time(r, myri_hw_now(r->hw) - from);
             show(r, 0, from, "cost");
         } else if (!receive_next(r, s, RNL_SIM_NEVER)) {
             return;
@@ -223,7 +231,7 @@ static void cost_of_take(struct myri_task *t, void *arg)
         uint64_t from = myri_hw_now(r->hw);
         if (!receive_next(r, s, RNL_SIM_NEVER))
             return;
-        r->busy_ps += myri_hw_now(r->hw) - from;
+        add_time(r, myri_hw_now(r->hw) - from);
         show(r, s->node, from, "cost");
     }
     finish(s);
@@ -243,7 +251,7 @@ static void asker(struct myri_task *t, void *arg)
         send_next(r, s, 1, 0);
         if (!receive_next(r, s, RNL_SIM_NEVER))
             return;
-        r->busy_ps += myri_hw_now(r->hw) - from;
+        add_time(r, myri_hw_now(r->hw) - from);
     }
     finish(s);
 }
@@ -344,7 +352,8 @@ static void one_to_all(struct myri_task *t, void *arg)
                 else
                     myri_task_spend(t, 1000000, "wait");
             }
-            r->busy_ps += waits ? r->end_ps - from : 0;
+            if (waits)
+                add_time(r, r->end_ps - from);
             if (!waits && s->system->to_all && r->x->bringer == MYRI_BY_SYSTEM)
                 (void)s->system->receive(s, r->x->bytes, myri_hw_now(r->hw));
         }
@@ -406,6 +415,8 @@ static void caller(struct myri_task *t, void *arg)
         if (n == 0)
             return;
         check(r, s, n);
+        if (i == 0)
+            r->first_ps = myri_hw_now(r->hw) - r->begin_ps - r->jitter_spent_ps;
     }
     r->end_ps = myri_hw_now(r->hw);
     finish(s);
@@ -459,7 +470,7 @@ static void fetcher(struct myri_task *t, void *arg)
         uint32_t number = s->system->fetch(s);
         if (number != i)
             myri_experiment_wrong(r->out, r->hw, s->node);
-        r->busy_ps += myri_hw_now(r->hw) - from;
+        add_time(r, myri_hw_now(r->hw) - from);
         show(r, s->node, from, "message");
     }
     finish(s);

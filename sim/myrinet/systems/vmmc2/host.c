@@ -364,7 +364,7 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return got;
 }
 
-#define VMMC2_SYSTEM(id, called, titled, firmware, opener)                    \
+#define VMMC2_SYSTEM(id, called, titled, firmware, opener, keeps)             \
     const struct myri_system myri_system_##id = {                             \
         .name = called,                                                       \
         .title = titled,                                                      \
@@ -374,7 +374,8 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .state_bytes = sizeof(struct vmmc2_host_state),                       \
         .most = 1 << 20,                                                      \
         .virtual = 1,                                                         \
-        .translates = 1,                                                      \
+        .translates = keeps, /* what is dropped at once has no cache */       \
+        .by_place = !keeps,                                                   \
         .notifies = 1,                                                        \
         .recovers = 1,                                                        \
         .any_order = 1,                                                       \
@@ -384,8 +385,9 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .post = post_message,                                                 \
         .receive = receive_message,                                           \
     }
-VMMC2_SYSTEM(vmmc2, "vmmc2", "VMMC-2", "firmware", open_side);
-VMMC2_SYSTEM(vmmc2_misses, "vmmc2-misses", "VMMC-2, no page stays pinned", "firmware", open_without);
-VMMC2_SYSTEM(vmmc2_tuned, "vmmc2-tuned", "VMMC-2 with firmware written for speed alone", "firmware-tuned", open_side);
+VMMC2_SYSTEM(vmmc2, "vmmc2", "VMMC-2", "firmware", open_side, 1);
+VMMC2_SYSTEM(vmmc2_misses, "vmmc2-misses", "VMMC-2, no page stays pinned", "firmware", open_without, 0);
+VMMC2_SYSTEM(vmmc2_tuned, "vmmc2-tuned", "VMMC-2 with firmware written for speed alone", "firmware-tuned", open_side,
+             1);
 VMMC2_SYSTEM(vmmc2_tuned_misses, "vmmc2-tuned-misses", "VMMC-2-tuned, no page stays pinned", "firmware-tuned",
-             open_without);
+             open_without, 0);
