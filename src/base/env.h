@@ -161,6 +161,14 @@ struct rnl_meet_ops {
     int (*insert)(struct rnl_env *, const char *address, uint32_t *rank);
     int (*address)(struct rnl_env *, const struct rnl_admit *who,
                    int (*f)(void *ctx, unsigned peer, const struct rnl_cred *), void *ctx, char *buf, size_t n);
+    /* For a peer of another host that `by`, the env of a job, knows as its rank `of`. `reserve` gives it a rank here,
+     * and tells at which port datagrams come in. Both sides tell each other these and 16 random bytes, and then `vouch`
+     * makes it a peer: where the job finds it, but at its port; it calls this process `as`. The key of the pair comes
+     * from the job's and from the random bytes, and who attests the job's rank attests this peer, too. `by` stays until
+     * the peer is left. */
+    int (*reserve)(struct rnl_env *, struct rnl_env *by, uint32_t of, uint32_t *rank, uint32_t *port);
+    int (*vouch)(struct rnl_env *, uint32_t rank, uint32_t port, uint32_t as, const unsigned char mine[16],
+                 const unsigned char its[16]);
     /* 1 = introduced; 0 = not yet; or why it has failed. */
     int (*met)(struct rnl_env *, uint32_t rank);
     /* After RNL_EVENT_CONNECTION_REQUEST: returns 1 with who requests and whom to ask; 0 = nobody any more. `reply`

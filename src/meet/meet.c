@@ -397,6 +397,8 @@ static const struct rnl_meet_ops introductions = {
     .introduce = rnl_meet_introduce,
     .insert = rnl_meet_insert,
     .address = rnl_meet_address,
+    .reserve = rnl_meet_reserve,
+    .vouch = rnl_meet_vouch,
     .met = rnl_meet_met,
     .request = rnl_meet_request,
     .reply = rnl_meet_reply,
@@ -446,6 +448,8 @@ const struct rnl_env_ops rnl_meet_real_ops = {
     .park_on = meet_park_on,
     .fd_watch = meet_fd_watch,
     .rank_address = rnl_meet_remote_address,
+    .alternate_address = rnl_meet_remote_alternate,
+    .liveness = rnl_meet_remote_liveness,
 };
 
 static int make_tables(struct meet *m)

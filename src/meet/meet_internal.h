@@ -254,7 +254,20 @@ void rnl_meet_remote_leave(struct meet *, uint32_t rank);             /* it is l
 void rnl_meet_remote_orphaned(struct meet *, uint32_t rank);          /* the daemon that knew of it has ended */
 void rnl_meet_remote_forget(struct meet *, uint32_t rank);            /* the slot is free */
 int rnl_meet_remote_address(struct rnl_env *, uint32_t rank, struct rnl_rank_address *out);
+int rnl_meet_remote_alternate(struct rnl_env *, uint32_t rank, unsigned n, struct rnl_rank_address *out);
+uint64_t rnl_meet_remote_liveness(struct rnl_env *, uint32_t rank); /* as the job says that vouches for the peer */
+/* A slot that a job's env, `by`, vouches for as its rank `of`: it is made such, still is one, and becomes a peer. */
+void rnl_meet_remote_reserve(struct meet *, uint32_t rank, struct rnl_env *by, uint32_t of);
+bool rnl_meet_remote_reserved(const struct meet *, uint32_t rank, struct rnl_env **by, uint32_t *of);
+int rnl_meet_remote_vouch(struct meet *, uint32_t rank, uint32_t port, uint32_t as,
+                          const unsigned char key[RNL_MEET_KEY_BYTES]);
 void rnl_meet_remote_free(struct meet *);
+
+/* ---- vouch.c ---- */
+
+int rnl_meet_reserve(struct rnl_env *, struct rnl_env *by, uint32_t of, uint32_t *rank, uint32_t *port);
+int rnl_meet_vouch(struct rnl_env *, uint32_t rank, uint32_t port, uint32_t as, const unsigned char mine[16],
+                   const unsigned char its[16]);
 
 /* ---- address.c ---- */
 

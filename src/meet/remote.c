@@ -25,6 +25,8 @@ struct meet_remote {
     unsigned char key[RNL_MEET_KEY_BYTES], ip[RNL_MEET_IP_BYTES];
     uint32_t port, as; /* of the peer; the rank by which it calls this process; port 0 = there is none */
     uint32_t call;
+    struct rnl_env *by; /* of a job, which vouches for its rank `of`, and knows where that is; or NULL */
+    uint32_t of;
 };
 
 /* ---- the socket for datagrams ---- */
@@ -84,16 +86,48 @@ void rnl_meet_remote_free(struct meet *m)
     m->remote = NULL;
 }
 
-int rnl_meet_remote_address(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
+/* Gives the n-th address that the job has of its rank, with the port of the peer here. Cards are left out: they are the
+ * job's own. Returns 1, or 0 = it has no more. */
+static int vouched_address(const struct meet_remote *f, unsigned n, struct rnl_rank_address *out)
 {
-    const struct meet *m = rnl_meet_of(env);
+    const struct rnl_env_ops *ops = f->by->ops;
+    struct rnl_socket_addr at;
+    struct rnl_addr addr;
+    for (unsigned i = 0;; i++) {
+        if (i == 0 ? ops->rank_address(f->by, f->of, out) != 1
+                   : !ops->alternate_address || ops->alternate_address(f->by, f->of, i - 1, out) != 1)
+            return 0;
+        addr.len = out->addr_bytes;
+        memcpy(addr.bytes, out->addr, sizeof addr.bytes);
+        if (rnl_udp_addr_read(&addr, &at) < 0 || at.scope != 0 || n-- > 0)
+            continue;
+        rnl_rank_address(at.ip, 0, (uint16_t)f->port, out->same_kernel, 0, out);
+        return 1;
+    }
+}
+
+static int nth_address(const struct meet *m, uint32_t rank, unsigned n, struct rnl_rank_address *out)
+{
     const struct meet_remote *f = m->remote ? &m->remote[rank] : NULL;
-    if (!f || f->port == 0)
+    if (!f || f->port == 0 || (n > 0 && !f->by))
         return 0;
-    rnl_rank_address(f->ip, 0, (uint16_t)f->port, false, 0, out);
+    if (!f->by)
+        rnl_rank_address(f->ip, 0, (uint16_t)f->port, false, 0, out);
+    else if (vouched_address(f, n, out) != 1)
+        return 0;
     out->key = f->key;
     out->as = f->as;
     return 1;
+}
+
+int rnl_meet_remote_address(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
+{
+    return nth_address(rnl_meet_of(env), rank, 0, out);
+}
+
+int rnl_meet_remote_alternate(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_rank_address *out)
+{
+    return nth_address(rnl_meet_of(env), rank, n + 1, out);
 }
 
 /* ---- to reach ---- */
@@ -188,6 +222,41 @@ int rnl_meet_remote_reply(struct meet *m, uint32_t call, uint32_t rank, int stat
     msg.u.reply.place = (struct rnl_meet_place){.port = m->udp_port, .rank = rank};
     memcpy(msg.u.reply.place.own, m->address, sizeof msg.u.reply.place.own);
     return rnl_meet_send_daemon(m, &msg);
+}
+
+/* ---- to be vouched for by a job ---- */
+
+void rnl_meet_remote_reserve(struct meet *m, uint32_t rank, struct rnl_env *by, uint32_t of)
+{
+    m->slot[rank].is_remote = true;
+    m->remote[rank] = (struct meet_remote){.by = by, .of = of};
+}
+
+bool rnl_meet_remote_reserved(const struct meet *m, uint32_t rank, struct rnl_env **by, uint32_t *of)
+{
+    const struct meet_remote *f = m->remote && rank < m->env.size ? &m->remote[rank] : NULL;
+    if (!f || !f->by || f->port != 0)
+        return false;
+    *by = f->by;
+    *of = f->of;
+    return true;
+}
+
+int rnl_meet_remote_vouch(struct meet *m, uint32_t rank, uint32_t port, uint32_t as,
+                          const unsigned char key[RNL_MEET_KEY_BYTES])
+{
+    struct meet_remote *f = &m->remote[rank];
+    f->port = port;
+    f->as = as;
+    memcpy(f->key, key, sizeof f->key);
+    return rnl_meet_remote_up(m, rank);
+}
+
+uint64_t rnl_meet_remote_liveness(struct rnl_env *env, uint32_t rank)
+{
+    const struct meet *m = rnl_meet_of(env);
+    const struct meet_remote *f = m->remote ? &m->remote[rank] : NULL;
+    return f && f->by && f->by->ops->liveness ? f->by->ops->liveness(f->by, f->of) : 0;
 }
 
 /* ---- the end ---- */

@@ -140,7 +140,8 @@ struct window_op {
  * windows say (OWN):
  *
  *   NONE ---> ASKED ----> COMING (we go to it) ----> UP
- *     \         \-------> AWAITED (it comes) -------^  */
+ *     \         \-------> AWAITED (it comes) -------^
+ *      \         \------> the job vouches for it ---/  */
 enum window_link { WINDOW_NONE = 0, WINDOW_MET_ASKED, WINDOW_COMING, WINDOW_AWAITED, WINDOW_UP };
 struct window_peer {
     uint32_t rank;
@@ -154,6 +155,7 @@ struct window_peer {
     uint8_t is_unsure;        /* something was carried to it since the last quiet */
     struct rnl_endpoint *via; /* UP; COMING: the window endpoint */
     uint32_t at;              /* its number there */
+    uint32_t reserved, port;  /* the number that it has, or is to have, there, if the job vouches for it; 0 = not so */
     uint64_t coming_until_ns; /* COMING: when it is given up, since daemons of other hosts may be gone */
     uint32_t tags;
     unsigned char key[WINDOW_KEY_BYTES], its_key[WINDOW_KEY_BYTES];

@@ -4,8 +4,9 @@
  * of both sides, of which the program knows nothing, so that windows and the program's messages never wait for each
  * other. First contact goes over the program's endpoint: each side tells the other the address of its window endpoint
  * and a key; the side whose address is the lower one goes to the other, and shows its key there, by which it is known
- * as this peer. Between hosts the daemons introduce them, if the two endpoints were introduced so themselves. A peer
- * that cannot be introduced, as a rank of a job on another host, is spoken to over the program's endpoint itself. */
+ * as this peer. Between hosts the daemons introduce them, if the two endpoints were introduced so themselves; ranks of
+ * a job on two hosts tell each other their ports, and the job vouches for them. A peer that cannot be introduced is
+ * spoken to over the program's endpoint itself. */
 #include "base/bug.h"
 #include "window/internal.h"
 
@@ -78,6 +79,19 @@ static bool has_key(const struct window_peer *p)
     return memcmp(p->key, none, sizeof none) != 0;
 }
 
+/* Reserves a number of the window endpoint for a rank of another host, for which the job vouches. */
+static void reserve(struct rnl_windows *ws, struct window_peer *p, struct window_meet *out)
+{
+    struct rnl_env *env = ws->ep->env, *inner = ws->inner->env;
+    if (env->meet || !rnl_ep_is_remote(ws->ep, p->rank))
+        return;
+    if (p->link < WINDOW_COMING && !p->reserved &&
+        inner->meet->reserve(inner, env, p->rank, &p->reserved, &p->port) < 0)
+        p->reserved = p->port = 0;
+    out->at = p->reserved;
+    out->port = p->port;
+}
+
 /* What is told to the peer. The address is empty if there is none, or the peer cannot be met anyway. */
 static void tell(struct rnl_windows *ws, struct window_peer *p, struct window_meet *out)
 {
@@ -98,6 +112,7 @@ static void tell(struct rnl_windows *ws, struct window_peer *p, struct window_me
         }
     }
     memcpy(out->key, p->key, sizeof out->key);
+    reserve(ws, p, out);
 }
 
 /* ---- the states of a link ---- */
@@ -124,8 +139,16 @@ static void up(struct rnl_windows *ws, struct window_peer *p, struct rnl_endpoin
     ask_for_imports(ws);
 }
 
+static void give_back(struct rnl_windows *ws, struct window_peer *p)
+{
+    if (p->reserved && ws->inner)
+        rnl_window_leave_due(ws, p->reserved);
+    p->reserved = 0;
+}
+
 void rnl_window_apart(struct rnl_windows *ws, struct window_peer *p)
 {
+    give_back(ws, p);
     up(ws, p, ws->ep, p->rank);
 }
 
@@ -138,12 +161,44 @@ static bool is_its_process(const struct rnl_windows *ws, const struct window_pee
     return !other || pid == other;
 }
 
+/* Addresses are rnl1.USER.HOST.... */
+static bool on_one_host(const char *a, const char *b)
+{
+    for (int dots = 0; dots < 2; dots++) {
+        a = strchr(a, '.');
+        b = strchr(b, '.');
+        if (!a++ || !b++)
+            return false;
+    }
+    const size_t n = strcspn(a, ".");
+    return n == strcspn(b, ".") && memcmp(a, b, n) == 0;
+}
+
+/* Both sides do so, and each knows the other by the key of the pair. */
+static void vouch(struct rnl_windows *ws, struct window_peer *p, const struct window_meet *its)
+{
+    struct rnl_env *inner = ws->inner->env;
+    const uint32_t at = p->reserved;
+    if (inner->meet->vouch(inner, at, its->port, its->at, p->key, its->key) < 0) {
+        p->is_apart = 1;
+        rnl_window_apart(ws, p);
+        return;
+    }
+    ws->bound[at] = 1 + p->rank;
+    up(ws, p, ws->inner, at);
+}
+
 /* Both addresses are known. A peer may name the address of another one: that stays bound to whom it is bound to. */
 static void go(struct rnl_windows *ws, struct window_peer *p, const struct window_meet *own,
                const struct window_meet *its)
 {
     unsigned at;
     memcpy(p->its_key, its->key, sizeof p->its_key);
+    if (p->reserved && its->port && !on_one_host(own->address, its->address)) {
+        vouch(ws, p, its);
+        return;
+    }
+    give_back(ws, p);
     if (own->address[0] == '\0' || its->address[0] == '\0') {
         rnl_window_apart(ws, p);
     } else if (strcmp(own->address, its->address) > 0) {
@@ -217,7 +272,7 @@ int rnl_window_on_apart(rnl_stream *s, unsigned peer, void *ctx)
     struct rnl_windows *ws = s->ep->windows;
     struct window_peer *p = ws ? rnl_window_sender(ws, s, peer) : NULL;
     (void)ctx;
-    if (p && s->ep == ws->ep && awaits(p))
+    if (p && s->ep == ws->ep && (awaits(p) || p->reserved))
         rnl_window_apart(ws, p);
     return RNL_DONE;
 }
@@ -335,7 +390,9 @@ bool rnl_window_unlink(struct rnl_windows *ws, struct window_peer *p)
 {
     if (p->link == WINDOW_NONE)
         return false;
-    if ((p->link == WINDOW_COMING || p->link == WINDOW_UP) && p->via != ws->ep && ws->inner)
+    if (p->reserved)
+        give_back(ws, p);
+    else if ((p->link == WINDOW_COMING || p->link == WINDOW_UP) && p->via != ws->ep && ws->inner)
         rnl_window_leave_due(ws, p->at);
     p->link = WINDOW_NONE;
     p->via = NULL;

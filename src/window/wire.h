@@ -6,7 +6,7 @@
  *   0        4        8        12       16       20       24              32              40
  *   +--------+--------+--------+--------+--------+--------+---------------+---------------+
  *   lane 0
- *   MEET     | address, text 128 | key 16 |                answered by MET: the same
+ *   MEET     | address, text 128 | key 16 | at     | port   |   answered by MET: the same
  *   APART    (nothing)                                     the sender cannot reach the address: use this endpoint
  *   BIND     | key 16          |                           the first on a window endpoint: who the sender is
  *   IMPORT   | tag    | id     | how    |                  answered by IMPORTED
@@ -68,6 +68,7 @@ enum { WINDOW_KEY_BYTES = 16, WINDOW_GET_BYTES = 60 << 10 /* of one answer */ };
 struct window_meet {
     char address[RNL_ADDRESS_BYTES]; /* of the sender's window endpoint; empty = it has none */
     unsigned char key[WINDOW_KEY_BYTES];
+    uint32_t at, port; /* by which number the receiver is to be a peer there, and where; port 0 = not so */
 };
 struct window_bind {
     unsigned char key[WINDOW_KEY_BYTES]; /* of the receiver */
@@ -122,7 +123,7 @@ struct window_changed {
     struct window_answer a;
     uint64_t before;
 };
-static_assert(sizeof(struct window_meet) == 144 && sizeof(struct window_put) == 24 && sizeof(struct window_get) == 24 &&
+static_assert(sizeof(struct window_meet) == 152 && sizeof(struct window_put) == 24 && sizeof(struct window_get) == 24 &&
                   sizeof(struct window_atomic) == 40 && sizeof(struct window_revoked) == 12 &&
                   sizeof(struct window_imported) == 24,
               "layouts drawn above");

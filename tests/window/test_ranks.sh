@@ -23,6 +23,12 @@ ok 'both at once' $?
 RNL_FAULT='loss=2%,dup=1%,reorder=2%:50us' list=$name-1:1,$name-2:1 on_hosts -x RNL_FAULT -n 2 "$ranks" -c >said 2>&1 </dev/null && is 2
 ok 'packets that are lost and repeated change nothing' $?
 
+list=$name-1:1,$name-2:1 on_hosts -n 2 "$build/tests/multi-window_apart" >said 2>&1 </dev/null
+cat said
+grep -qx 'behind half a message: landed' said && grep -qx 'puts whose notifications wait: RNL_TIMED_OUT' said &&
+    grep -qx '6001 notifications, 1 long message' said
+ok 'half a message to a rank of another host holds up no put, nor do puts hold up messages' $?
+
 timeout 100 "$runnel" sim -n 5 "$virtual" -c >said 2>&1 && is 5
 ok 'ranks of the virtual cluster carry puts' $?
 timeout 100 "$runnel" sim -n 6 --hosts 3 --loss 2% --seed 5 "$virtual" -c >said 2>&1 && is 6 && mv said first &&
