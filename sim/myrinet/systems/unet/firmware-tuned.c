@@ -45,14 +45,15 @@ FIRMWARE void launch(struct unet_loop *l)
 FIRMWARE void begin_send(struct unet_loop *l, uint32_t i, volatile struct unet_message *m, uint32_t bytes)
 {
     uint32_t k = m->channel, at = m->at, padded = (bytes + 3) & ~3u;
-    volatile struct unet_channel *c = &card.channel[k];
     l->turn = RARELY(card.endpoints > 1) && i + 1 < card.endpoints ? i + 1 : 0;
     l->out.endpoint = i;
-    if (RARELY(k >= UNET_CHANNELS || !(c->valid & UNET_VALID) || c->endpoint != i || bytes > UNET_DATA || (at & 3))) {
+    if (RARELY(k >= UNET_CHANNELS || !(card.channel[k].valid & UNET_VALID) || card.channel[k].endpoint != i ||
+               bytes > UNET_DATA || (at & 3))) {
         card.errors++; /* not its own */
         end_send(l);
         return;
     }
+    volatile struct unet_channel *c = &card.channel[k];
     l->out.left = 0;
     if (RARELY(!moved_at_once(l, i, endpoint[i], at, out_at + UNET_HEADER, FROM_HOST, padded))) {
         l->out.at = at;
@@ -96,14 +97,13 @@ FIRMWARE void arrived(struct unet_loop *l, uint32_t status)
 {
     volatile uint32_t *h = WORDS_AT(open_at);
     uint32_t first = h[0], k = h[1], from = first >> 24, bytes = first & 0xffff, padded = (bytes + 3) & ~3u;
-    volatile struct unet_channel *c = &card.channel[k];
     if (RARELY(status & CRCERR || nic_read(RLEN) != UNET_HEADER + padded || !bytes || bytes > UNET_DATA ||
-               k >= UNET_CHANNELS || !(c->valid & UNET_VALID) || c->node != from)) {
+               k >= UNET_CHANNELS || !(card.channel[k].valid & UNET_VALID) || card.channel[k].node != from)) {
         card.errors++;
         nic_arm(open_at, sizeof card.in[0]);
         return;
     }
-    uint32_t i = c->endpoint & (UNET_ENDPOINTS - 1);
+    uint32_t i = card.channel[k].endpoint & (UNET_ENDPOINTS - 1);
     volatile struct unet_endpoint *e = endpoint[i];
     uint32_t used = e->used, here = open_at;
     if (RARELY(e->freed == used)) {
