@@ -79,4 +79,33 @@ done
 compared() { "$tree/scripts/compare" old new --trials 6 --worse 5 -- rate 2>/dev/null | tr -s ' ' ','; }
 expect "compare: a faster row" "latency,fm,8,near,100,80,1.250,1.250,to,1.250,ns,faster" compared
 expect "compare: a slower row" "rate,fm,8,near,10,9,0.900,0.900,to,0.900,M/s,slower" compared
+
+# Machines that are played: what each says and how it ends are in QEMU_SAYS and QEMU_ENDS.
+mkdir -p machine/store machine/bin build/tools
+printf '#!/bin/sh\necho 1000000\n' >machine/store/tsc_khz
+echo kernel >machine/store/vmlinux
+echo image >machine/store/image.cpio
+cat >machine/bin/qemu-system-x86_64 <<'END'
+#!/bin/bash
+while [ "$1" != -serial ]; do shift; done
+echo "$QEMU_SAYS" >"${2#file:}"
+eval "$QEMU_ENDS"
+END
+printf '#!/bin/sh\nexec true\n' | tee machine/bin/cpio >machine/bin/busybox
+chmod +x machine/store/tsc_khz machine/bin/*
+echo true >machine/run
+# shellcheck disable=SC2317 # expect calls it
+machine() { # SAYS ENDS [SECONDS]
+    local code=0
+    PATH=$dir/machine/bin:$PATH RUNNEL_VM=$dir/machine/store RUNNEL_BUILD=$dir/build QEMU_SAYS=$1 QEMU_ENDS=$2 VM_SECONDS=${3:-60} \
+        "$tree/scripts/vm" one "$dir/machine/run" || code=$?
+    echo "returned $code"
+}
+if [ "$(uname -m)" = x86_64 ]; then
+    expect "vm: a status that looks like a signal's number" "returned 68" machine "== status 68 after 1 s" "exit 137"
+    expect "vm: a machine that a signal ends" "a was ended by signal 9" machine "== up after 1 s" 'kill -9 $$'
+    expect "vm: it returns no status" "returned 125" machine "== up after 1 s" 'kill -11 $$'
+    expect "vm: a machine that ends without a status" "a ended without a status" machine "== up after 1 s" "exit 0"
+    expect "vm: a machine that runs out of time" "returned 124" machine "== up after 1 s" "sleep 5" 1
+fi
 exit "$failed"

@@ -214,7 +214,7 @@ bool rnl_i8255x_tend(struct rnl_i8255x *c)
 {
     if (rnl_i8255x_is_gone(c))
         return false;
-    rnl_i8255x_restart(c, get8(c, RNL_I8255X_STATUS) >> 2 & 15);
+    rnl_i8255x_restart(c);
     look_at_link(c);
     return true;
 }

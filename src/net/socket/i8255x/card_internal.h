@@ -39,7 +39,7 @@ bool rnl_i8255x_command_at(struct rnl_i8255x *c, uint8_t what, uint32_t at);
 
 /* ring.c: makes both circles and starts both units. */
 bool rnl_i8255x_start(struct rnl_i8255x *c);
-/* Restarts what has stopped; `receiver` is the state of the receive unit. */
-void rnl_i8255x_restart(struct rnl_i8255x *c, uint32_t receiver);
+/* Restarts what has stopped. */
+void rnl_i8255x_restart(struct rnl_i8255x *c);
 
 #endif

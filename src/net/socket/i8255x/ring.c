@@ -61,6 +61,7 @@ static bool start_receiving(struct rnl_i8255x *c)
         atomic_store_explicit(&d->status, 0, memory_order_relaxed);
     }
     c->rx_next = c->rx_ready = 0;
+    c->rx_ran_out = false;
     c->rx_tail = RNL_I8255X_RX - 2;
     atomic_store_explicit(&rx_of(c, c->rx_tail)->command, RNL_I8255X_END, memory_order_release);
     return rnl_i8255x_command_at(c, RNL_I8255X_RU_START, bus_of(c, rx_of(c, 0)));
@@ -112,18 +113,42 @@ static void wait_until_whole(const struct rnl_i8255x *c)
     (void)get8(c, RNL_I8255X_STATUS);
 }
 
+static uint32_t receiver_state(const struct rnl_i8255x *c)
+{
+    return get8(c, RNL_I8255X_STATUS) >> 2 & 15;
+}
+
+/* If the unit has stopped, it goes on where the next frame is read. All that had come is taken out. */
+static void restart_receiving(struct rnl_i8255x *c)
+{
+    c->rx_ran_out = false;
+    if (rnl_i8255x_is_gone(c) || receiver_state(c) == RNL_I8255X_RU_READY)
+        return;
+    c->rx_restarts++;
+    (void)rnl_i8255x_command_at(c, RNL_I8255X_RU_START, bus_of(c, rx_of(c, c->rx_next)));
+}
+
+/* How many frames have come behind those that were taken out. */
+static uint32_t come(const struct rnl_i8255x *c)
+{
+    uint32_t n = 0;
+    while (n < RNL_I8255X_RX - 1 && is_done(&rx_of(c, c->rx_next + n)->status))
+        n++;
+    return n;
+}
+
 const uint8_t *rnl_i8255x_next(struct rnl_i8255x *c, uint32_t *bytes)
 {
     if (c->gone)
         return NULL;
     if (c->rx_ready == c->rx_next) {
-        uint32_t i = c->rx_next;
-        while (i - c->rx_next < RNL_I8255X_RX - 1 && is_done(&rx_of(c, i)->status))
-            i++;
-        if (i == c->rx_next)
+        const uint32_t n = come(c);
+        if (n == 0 && c->rx_ran_out)
+            restart_receiving(c);
+        if (n == 0)
             return NULL;
         wait_until_whole(c);
-        c->rx_ready = i;
+        c->rx_ready = c->rx_next + n;
     }
     const struct rnl_i8255x_rx *d = rx_of(c, c->rx_next);
     const uint32_t says = atomic_load_explicit(&d->count, memory_order_acquire) & 0x3fff;
@@ -131,7 +156,9 @@ const uint8_t *rnl_i8255x_next(struct rnl_i8255x *c, uint32_t *bytes)
     return d->frame;
 }
 
-/* The block two behind the new END is one that nobody writes: whatever the unit read before, it stops in time. */
+/* The block two behind the new END is one that nobody writes: whatever the unit read before, it stops in time. If it
+ * has filled the block with END, it has stopped: to see that costs a load, and what arrives until it is restarted is
+ * lost. */
 void rnl_i8255x_free(struct rnl_i8255x *c)
 {
     struct rnl_i8255x_rx *tail = rx_of(c, c->rx_tail), *end = rx_of(c, c->rx_tail + 1);
@@ -139,19 +166,17 @@ void rnl_i8255x_free(struct rnl_i8255x *c)
     atomic_store_explicit(&end->count, 0, memory_order_relaxed);
     atomic_store_explicit(&end->command, RNL_I8255X_END, memory_order_release);
     atomic_store_explicit(&tail->command, 0, memory_order_release);
+    c->rx_ran_out |= is_done(&tail->status);
     c->rx_next++;
     c->rx_tail++;
 }
 
 /* ---- units that have stopped ---- */
 
-void rnl_i8255x_restart(struct rnl_i8255x *c, uint32_t receiver)
+void rnl_i8255x_restart(struct rnl_i8255x *c)
 {
-    uint32_t bytes;
-    if (receiver != RNL_I8255X_RU_READY && !rnl_i8255x_next(c, &bytes)) { /* what had come is taken out */
-        c->rx_restarts++;
-        (void)rnl_i8255x_command_at(c, RNL_I8255X_RU_START, bus_of(c, rx_of(c, c->rx_next)));
-    }
+    if (c->rx_ready == c->rx_next && come(c) == 0)
+        restart_receiving(c);
     rnl_i8255x_kick(c);
     if (!is_done(&tx_of(c, c->tx_next - 1)->status)) {
         c->tx_restarts++;

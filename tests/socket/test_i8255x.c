@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The circles of blocks against a card that this test plays: units that stop, and frames that arrive meanwhile. It has
+ * the functions that give a card its commands, in the place of those of card.c, and does at once what they say. */
+#include <stdlib.h>
+
+#include "net/socket/i8255x/card_internal.h"
+#include "support/unit.h"
+
+enum { BUS = 0x40000000, FRAME_BYTES = 60, STOPPED = 2 };
+
+static struct rnl_i8255x card;
+static uint8_t registers[RNL_I8255X_REGISTERS];
+static uint32_t rx, tx; /* the blocks that the units are at */
+static uint32_t dropped, went;
+
+/* ---- the card ---- */
+
+static void *at(uint32_t bus)
+{
+    return card.memory + (bus - BUS);
+}
+
+static void set_receiver(uint8_t state)
+{
+    registers[RNL_I8255X_STATUS] = (uint8_t)(state << 2);
+}
+
+static void arrive(void)
+{
+    struct rnl_i8255x_rx *d = at(rx);
+    if (registers[RNL_I8255X_STATUS] >> 2 != RNL_I8255X_RU_READY) {
+        dropped++;
+        return;
+    }
+    d->count = 0xc000 | FRAME_BYTES;
+    d->status = RNL_I8255X_DONE | RNL_I8255X_OK;
+    if (d->command & RNL_I8255X_END)
+        set_receiver(STOPPED);
+    rx = d->link;
+}
+
+static void send_on(void)
+{
+    for (;; tx = ((struct rnl_i8255x_tx *)at(tx))->link) {
+        struct rnl_i8255x_tx *b = at(tx);
+        went += !(b->status & RNL_I8255X_DONE) && (b->command & 7) == RNL_I8255X_DO_TRANSMIT;
+        b->status = RNL_I8255X_DONE | RNL_I8255X_OK;
+        if (b->command & RNL_I8255X_SUSPEND)
+            return;
+    }
+}
+
+bool rnl_i8255x_is_gone(struct rnl_i8255x *c)
+{
+    return c->gone;
+}
+
+bool rnl_i8255x_command_at(struct rnl_i8255x *c, uint8_t what, uint32_t where)
+{
+    if (what == RNL_I8255X_RU_START) {
+        rx = where;
+        set_receiver(RNL_I8255X_RU_READY);
+    } else {
+        tx = where;
+        send_on();
+    }
+    return !c->gone;
+}
+
+bool rnl_i8255x_command(struct rnl_i8255x *c, uint8_t what)
+{
+    if (what == RNL_I8255X_CU_RESUME)
+        send_on();
+    return !c->gone;
+}
+
+/* ---- the tests ---- */
+
+static int set_up(void **state)
+{
+    (void)state;
+    card = (struct rnl_i8255x){
+        .registers = registers, .memory = aligned_alloc(4096, RNL_I8255X_MEMORY), .bus = BUS, .link_up = true};
+    dropped = went = 0;
+    return card.memory && memset(card.memory, 0, RNL_I8255X_MEMORY) && rnl_i8255x_start(&card) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(card.memory);
+    return 0;
+}
+
+static void let_arrive(uint32_t frames)
+{
+    while (frames-- > 0)
+        arrive();
+}
+
+static uint32_t take_out(void)
+{
+    uint32_t n = 0, bytes;
+    for (; rnl_i8255x_next(&card, &bytes); n++) {
+        assert_int_equal(bytes, FRAME_BYTES);
+        rnl_i8255x_free(&card);
+    }
+    return n;
+}
+
+static void a_receiver_that_ran_out_goes_on_at_the_next_look(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 1; turn <= 3 * RNL_I8255X_RX; turn++) {
+        let_arrive(2 * RNL_I8255X_RX);
+        assert_int_equal(take_out(), RNL_I8255X_RX - 1);
+        assert_int_equal(card.rx_restarts, turn);
+        let_arrive(3);
+        assert_int_equal(take_out(), 3);
+    }
+    assert_int_equal(dropped, 3 * RNL_I8255X_RX * (RNL_I8255X_RX + 1));
+}
+
+static void one_that_works_is_left_alone(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 0; turn < 1000; turn++) {
+        let_arrive(turn % (RNL_I8255X_RX - 1));
+        assert_int_equal(take_out(), turn % (RNL_I8255X_RX - 1));
+        rnl_i8255x_restart(&card);
+    }
+    assert_int_equal(card.rx_restarts, 0);
+    assert_int_equal(dropped, 0);
+}
+
+static void frames_go_once_each(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 1; turn <= 100; turn++) {
+        for (uint32_t i = 0; i < RNL_I8255X_TX - 1; i++) {
+            assert_non_null(rnl_i8255x_room(&card));
+            rnl_i8255x_post(&card, FRAME_BYTES);
+        }
+        rnl_i8255x_kick(&card);
+        rnl_i8255x_kick(&card);
+        assert_int_equal(went, turn * (RNL_I8255X_TX - 1));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_receiver_that_ran_out_goes_on_at_the_next_look),
+        TEST(one_that_works_is_left_alone),
+        TEST(frames_go_once_each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
