@@ -97,6 +97,7 @@ struct bench_pair {
     struct rnl_hist hist;                   /* latency: round trips, wake, barrier: single times; written by rank 0 */
     char role[16];                          /* what its processes are (role.h); "" = not started as a job */
     uint32_t ranks;                         /* that take orders; 0 = 2 */
+    uint32_t by_kernel, lossy;              /* its datagrams stay out of net.via; they can be lost (job_sweep.c) */
     uint32_t resting;                       /* ranks beyond them, which stay connected and sleep until it is over */
     _Atomic uint32_t over;                  /* coordinator: 1 with BENCH_QUIT; futex */
     _Atomic uint32_t compiled;              /* of a peer: its program is there, so its time to start begins; futex */
@@ -113,8 +114,8 @@ struct bench_area {
     int32_t cpu[2];
     uint32_t one_core; /* both processes on one processor: yield instead of spinning */
     double ns_per_tick;
-    uint64_t most_bytes; /* longest message of the plan */
-    struct bench_net net;
+    uint64_t most_bytes;          /* longest message of the plan */
+    struct bench_net net, beside; /* beside: of the pairs by_kernel */
     struct bench_pair pair[BENCH_MAX_PAIRS];
     _Alignas(4096) struct raw_direction direction[2]; /* the baselines' rings: direction[i] is written by rank i */
 };

@@ -132,9 +132,14 @@ static uint64_t messages(const struct bench_order *o)
     return kind == CALL ? 0 : kind == BULKS ? o->count * WINDOW : o->count;
 }
 
+static int prepare(struct bench_process *s, const struct bench_order *o)
+{
+    return s->pair->lossy ? bench_lose(s, AM_GetRank(bundle), o->variant >> BENCH_AM_LOSS_SHIFT) : 0;
+}
+
 static int ask(struct bench_process *s, const struct bench_order *o)
 {
-    uint64_t n = messages(o), from = answered, depth = o->variant;
+    uint64_t n = messages(o), from = answered, depth = o->variant & ((1u << BENCH_AM_LOSS_SHIFT) - 1);
     enum am_measure kind = kind_of(o->test);
     for (uint64_t i = 0; i < n; i++) {
         size_t at = i % WINDOW * BULK_BYTES;
@@ -186,8 +191,13 @@ static int run(struct bench_process *s, const struct bench_order *o, struct benc
     return 0;
 }
 
-const struct bench_api bench_role_am = {
-    .name = "am", .moves_when_called = true, .open = open_am, .close = close_am, .poll = look, .run = run};
+const struct bench_api bench_role_am = {.name = "am",
+                                        .moves_when_called = true,
+                                        .open = open_am,
+                                        .close = close_am,
+                                        .prepare = prepare,
+                                        .poll = look,
+                                        .run = run};
 const struct bench_api bench_role_am_par = {
     .name = "am-par", .moves_when_called = true, .open = open_par, .close = close_am, .poll = look, .run = run};
 

@@ -44,25 +44,28 @@ pid_t bench_launch_pair(const struct bench_area *area, const char *area_path, un
     const char *argv[24];
     unsigned n_argv = 0;
     const struct bench_pair *p = &area->pair[pair];
+    const struct bench_net *net = p->by_kernel ? &area->beside : &area->net;
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0)
         return -ENOENT;
     self[n] = 0;
     snprintf(ranks, sizeof ranks, "%u", bench_pair_ranks(p) + p->resting);
     snprintf(part, sizeof part, "%u", pair);
+    for (const char *const *w = (const char *const[]){"env", "RNL_FAULT=loss=0%", NULL}; p->lossy && *w; w++)
+        argv[n_argv++] = *w;
     for (const char *const *w = (const char *const[]){self, "run", "-n", ranks, "--bind", "none", NULL}; *w; w++)
         argv[n_argv++] = *w;
-    if (area->net.udp && !*area->net.space[0]) {
+    if (net->udp && !*net->space[0]) {
         argv[n_argv++] = "--transport";
         argv[n_argv++] = "udp";
-    } else if (area->net.udp) {
-        snprintf(hosts, sizeof hosts, "%s,%s", area->net.space[0], area->net.space[1]);
+    } else if (net->udp) {
+        snprintf(hosts, sizeof hosts, "%s,%s", net->space[0], net->space[1]);
         for (const char *const *w = (const char *const[]){"--launcher", "netns", "--hosts", hosts, NULL}; *w; w++)
             argv[n_argv++] = *w;
     }
-    if (*area->net.via) {
+    if (*net->via) {
         argv[n_argv++] = "--transport";
-        argv[n_argv++] = area->net.via;
+        argv[n_argv++] = net->via;
     }
     for (const char *const *w = (const char *const[]){self, "bench", "--child", area_path, "--part", part, NULL}; *w;
          w++)

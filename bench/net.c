@@ -73,6 +73,7 @@ static _Noreturn void keep(const struct bench_net *net, int life, int said)
 
 int bench_net_plug(struct bench_net *net, struct bench_wires **out, char *text, size_t size)
 {
+    static int made;
     int life[2], said[2];
     char words[256];
     struct bench_wires *w = calloc(1, sizeof *w);
@@ -88,9 +89,10 @@ int bench_net_plug(struct bench_net *net, struct bench_wires **out, char *text, 
         return -EMFILE;
     }
     for (unsigned i = 0; i < 2; i++) {
-        snprintf(net->space[i], sizeof net->space[i], "runnel-bench-%d-%c", (int)getpid(), 'a' + (int)i);
+        snprintf(net->space[i], sizeof net->space[i], "runnel-bench-%d-%c", (int)getpid(), 'a' + made + (int)i);
         snprintf(net->address[i], sizeof net->address[i], "10.213.94.%u", 1 + i);
     }
+    made += 2;
     w->keeper = fork();
     if (w->keeper == 0) {
         close(life[1]);

@@ -116,6 +116,12 @@ int bench_connect_native(struct bench_process *, struct rnl_endpoint *, unsigned
 /* After FM_initialize; FM's error handler has to set process->status. */
 int bench_connect_fm(struct bench_process *, unsigned hubs);
 
+/* ---- job_sweep.c: from now on so many of a thousand packets that come to a process of a lossy pair are lost ---- */
+
+enum { BENCH_AM_LOSS_SHIFT = 16 }; /* in the variant of an order to AM-2 for such a pair; below it is the depth */
+/* 0, or -1 after bench_process_fail. */
+int bench_lose(struct bench_process *, struct rnl_endpoint *, unsigned per_mille);
+
 /* ---- role.c: what a process of a job can be, by the name that the coordinator wrote into its pair ---- */
 
 extern const struct bench_api bench_role_idle_native, bench_role_idle_fm, bench_role_wake, bench_role_wake_fd,

@@ -31,6 +31,7 @@ struct bench_scenario {
     unsigned peers;           /* that can be measured beside it */
     bool of_peers;            /* they are what it measures: nobody names them */
     bool shm;                 /* it is between processes of one host only, and has nothing to do with datagrams */
+    bool past;                /* it is between a way past the kernel and the kernel only */
     bool sockets;             /* its baselines are the pair's; over datagrams bare sockets */
     /* Adds its units, with their steps. 0 or -ENOMEM. */
     int (*plan)(struct bench_plan *, const struct bench_wish *);
@@ -43,7 +44,8 @@ struct bench_scenario {
 
 extern const struct bench_scenario bench_scenario_peers, bench_scenario_idle, bench_scenario_wake,
     bench_scenario_barrier, bench_scenario_layered, bench_scenario_startup, bench_scenario_memory, bench_scenario_loss,
-    bench_scenario_am, bench_scenario_put, bench_scenario_rpc, bench_scenario_panda;
+    bench_scenario_am, bench_scenario_put, bench_scenario_rpc, bench_scenario_panda, bench_scenario_sweep,
+    bench_scenario_sweep_loss; /* those two have one name */
 /* All of them, in the order of their rows, up to NULL. */
 extern const struct bench_scenario *const bench_scenarios[];
 

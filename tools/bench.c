@@ -204,6 +204,7 @@ static int measure(struct bench_options *q, const struct bench_wish *w, struct b
     *one_core = bench_choose_cpus(a->cpu) < 2;
     a->one_core = *one_core;
     a->net = q->net;
+    a->beside = q->beside;
     a->ns_per_tick = bench_ns_per_tick();
     for (size_t i = 0; i < p->units; i++)
         if (p->unit[i].bytes > a->most_bytes)
@@ -289,7 +290,7 @@ int rnl_tool_bench(int argc, char **argv)
                                     .netns = q.netns,
                                     .peers = q.peer_apis};
     bool one_core = false;
-    struct bench_wires *wires = NULL;
+    struct bench_wires *wires = NULL, *beside = NULL;
     if (make_plan(&q, &wish, &plan))
         return complain("no memory for the plan");
     for (unsigned i = 0; i < 2; i++)
@@ -300,7 +301,14 @@ int rnl_tool_bench(int argc, char **argv)
         bench_plan_free(&plan);
         return complain(text);
     }
-    int status = measure_all(&q, &wish, &plan, &one_core);
+    q.beside = q.net;
+    q.beside.via[0] = '\0';
+    int status = 0;
+    if (*q.net.via && q.scenarios && bench_net_plug(&q.beside, &beside, text, sizeof text))
+        status = complain(text);
+    if (status == 0)
+        status = measure_all(&q, &wish, &plan, &one_core);
+    bench_net_unplug(beside);
     bench_net_unplug(wires);
     if (status == 0)
         status = show(&q, &plan, one_core, machine);

@@ -113,16 +113,19 @@ static void parse_sizes(struct argp_state *state, struct bench_options *q, const
 
 static void parse_scenario(struct argp_state *state, struct bench_options *q, const char *name)
 {
+    bool found = false;
     for (unsigned i = 0; bench_scenarios[i]; i++)
         if (!strcmp(name, bench_scenarios[i]->name)) {
             q->scenarios |= 1u << i;
             q->named |= 1u << i;
-            return;
+            found = true;
         }
+    if (found)
+        return;
     argp_error(
         state,
         "there is no test '%s': latency, waiting, rate, bandwidth, fresh, mpi, peers, idle, wake, barrier, layered, "
-        "startup, memory, loss, am, put, rpc, panda or all",
+        "startup, memory, loss, am, sweep, put, rpc, panda or all",
         name);
 }
 
@@ -151,6 +154,15 @@ static void choose_mpi(struct bench_options *q)
             q->peer_apis |= 1u << peers[i];
 }
 
+/* Bit per scenario that is measured past the kernel only. */
+static unsigned scenarios_past(void)
+{
+    unsigned past = 0;
+    for (unsigned i = 0; bench_scenarios[i]; i++)
+        past |= bench_scenarios[i]->past ? 1u << i : 0;
+    return past;
+}
+
 /* Options that mean nothing to what was asked for are errors; `all` leaves out what they exclude. */
 static void check(struct argp_state *state, struct bench_options *q)
 {
@@ -166,13 +178,15 @@ static void check(struct argp_state *state, struct bench_options *q)
         argp_error(state, "--mtu is for the interfaces that --netns makes: give that too");
     if (!q->net.mtu)
         q->net.mtu = q->netns ? BENCH_NET_ETHERNET_MTU : BENCH_NET_LOOPBACK_MTU;
-    if (*q->net.via && (q->apis & (q->apis - 1) || q->apis == 1u << BENCH_TCP || q->named))
+    const unsigned past = scenarios_past();
+    const bool sweeps = q->named && !(q->named & ~past) && !q->tests;
+    if (*q->net.via && !sweeps && (q->apis & (q->apis - 1) || q->apis == 1u << BENCH_TCP || q->named))
         argp_error(state,
                    "--transport %s is for pairs of one interface, since one job has the queue or the cards: give "
-                   "--api fm, or another",
+                   "--api fm, or another, or ask for the test sweep alone",
                    q->net.via);
     if (*q->net.via)
-        q->scenarios = 0;
+        q->scenarios &= sweeps ? past : 0;
     if (!q->net.udp) {
         if (q->tests & 1u << BENCH_WAITING && !q->all)
             argp_error(state, "waiting is for --transport udp; over shared memory wake times sleepers");
@@ -194,6 +208,8 @@ static void check(struct argp_state *state, struct bench_options *q)
             why = "not measured over the interfaces that --api names; runnel-bench(1) says over which";
         else if (scenario->netns && !q->netns)
             why = "measured between namespaces: give --netns too";
+        else if (scenario->past && !*q->net.via)
+            why = "measured past the kernel: give --transport xdp or i8255x too";
         else if (scenario->shm && q->net.udp)
             why = "measured on one host: leave out --transport udp and --netns";
         if (why) {
@@ -359,9 +375,9 @@ int bench_options_parse(int argc, char **argv, struct bench_options *q)
         .options = options,
         .parser = parse,
         .children = rnl_tool_help,
-        .args_doc =
-            "[latency|waiting|rate|bandwidth|fresh|mpi|peers|idle|wake|barrier|layered|startup|memory|loss|am|put|"
-            "rpc|panda|all]...",
+        .args_doc = "[latency|waiting|rate|bandwidth|fresh|mpi|peers|idle|wake|barrier|layered|startup|memory|loss|am|"
+                    "sweep|put|"
+                    "rpc|panda|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / baseline of the same trial. See runnel-bench(1).",

@@ -28,8 +28,8 @@ struct bench_options {
     unsigned part;
     struct bench_peers peers;
     double peer_seconds;
-    struct bench_net net;
-    bool netns, shm; /* shm: asked for by name */
+    struct bench_net net, beside; /* beside: see area.h */
+    bool netns, shm;              /* shm: asked for by name */
 };
 
 /* Reads the command line: 0, or EX_USAGE after a sentence on standard error. */
