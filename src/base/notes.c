@@ -75,7 +75,8 @@ void rnl_notes_free(struct rnl_notes *notes)
     free(notes);
 }
 
-static size_t take(int fd, char *text)
+/* Copies at most `room` bytes and a zero. */
+static size_t take(int fd, char *text, size_t room)
 {
     struct page *p = malloc(sizeof *p);
     struct stat st;
@@ -90,7 +91,7 @@ static size_t take(int fd, char *text)
                 version == p->version && version % 2 == 0;
     }
     if (whole)
-        n = p->bytes < RNL_NOTES_TEXT_MAX ? p->bytes : RNL_NOTES_TEXT_MAX;
+        n = p->bytes < room ? p->bytes : room;
     for (size_t i = 0; i < n; i++)
         text[i] = p->text[i] == '\n' || (p->text[i] >= ' ' && p->text[i] <= '~') ? p->text[i] : '?';
     text[n] = '\0';
@@ -106,14 +107,14 @@ size_t rnl_notes_read(int pid, char text[RNL_NOTES_TEXT_MAX + 1])
     text[0] = '\0';
     snprintf(path, sizeof path, "/proc/%d/fd", pid);
     DIR *d = opendir(path);
-    while (d && n == 0 && (e = readdir(d))) {
+    while (d && (e = readdir(d))) {
         ssize_t got = readlinkat(dirfd(d), e->d_name, target, sizeof target);
         if (got != (ssize_t)sizeof link_name - 1 || memcmp(target, link_name, sizeof link_name - 1) != 0)
             continue;
         int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
             continue;
-        n = take(fd, text);
+        n += take(fd, text + n, RNL_NOTES_TEXT_MAX - n);
         close(fd);
     }
     if (d)

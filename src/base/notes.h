@@ -19,7 +19,8 @@ struct rnl_notes;
  * RNL_ERR_NO_MEMORY. */
 int rnl_notes_set(struct rnl_notes **notes, const char *text, size_t n);
 void rnl_notes_free(struct rnl_notes *notes); /* NULL is allowed */
-/* Copies what process pid shows, lines of printable characters, and a zero byte. Returns its length; 0 = nothing. */
+/* Copies what process pid shows on all of its pages, lines of printable characters, and a zero byte. Returns the
+ * length; 0 = nothing. */
 size_t rnl_notes_read(int pid, char text[RNL_NOTES_TEXT_MAX + 1]);
 
 #endif

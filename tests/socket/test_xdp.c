@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <netinet/ip_icmp.h>
 #include <netpacket/packet.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -19,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/notes.h"
 #include "net/socket/kernel.h"
 #include "net/socket/xdp/frame.h"
 #include "net/socket/xdp/queue.h"
@@ -146,6 +148,20 @@ static bool passes(int from, int to, uint32_t bytes, bool rings)
     return false;
 }
 
+/* What `runnel info --pid` would print has this line. */
+static bool shows(const char *format, ...)
+{
+    static char text[RNL_NOTES_TEXT_MAX + 1];
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    (void)rnl_notes_read(getpid(), text);
+    const char *found = strstr(text, line);
+    return found && (found == text || found[-1] == '\n') && found[strlen(line)] == '\n';
+}
+
 /* ---- cases ---- */
 
 static void both_ways_and_both_endpoints(void **state)
@@ -156,7 +172,10 @@ static void both_ways_and_both_endpoints(void **state)
         assert_true(passes(i, 0, 1500 - family->heads, true));
     }
     assert_true(facts(0).works && facts(0).mode == RNL_XDP_GENERIC); /* veth */
-    assert_true(passes(1, 2, 100, false));                           /* both on one host: over loopback */
+    test_sleep_ms(110);
+    assert_int_equal(send_to(0, 1, "x", 1), RNL_SOCKET_WENT);
+    assert_true(comes(1, PATIENCE_MS) && shows("AF_XDP: queue 0 of wire, generic: rings to 2 addresses"));
+    assert_true(passes(1, 2, 100, false)); /* both on one host: over loopback */
 }
 
 /* More than the chunks of all endpoints, so that they pass through the shared rings several times. */
@@ -333,8 +352,17 @@ static void another_route_is_taken(void **state)
     const uint64_t before = facts(0).frames.sent;
     (void)send_to(0, 1, "x", 1);
     assert_int_equal(facts(0).frames.sent, before);
+    test_sleep_ms(110);
+    (void)send_to(0, 1, "x", 1);
+    assert_true(shows("AF_XDP: 10.77.0.2 port %u goes by the kernel: the route to it leads through another interface",
+                      at[1].port));
     CHANGE(0, "ip link del other");
     assert_true(passes(0, 1, 8, true));
+    test_sleep_ms(110);
+    (void)send_to(0, 1, "x", 1);
+    assert_false(shows("AF_XDP: 10.77.0.2 port %u goes by the kernel: the route to it leads through another interface",
+                       at[1].port));
+    assert_true(comes(1, PATIENCE_MS));
 }
 
 static struct rnl_xdp_area *map_area(int side)
@@ -359,6 +387,7 @@ static void another_endpoint_does_harm(void **state)
         (void)send_to(1, 0, "x", 1);
     assert_false(facts(1).works);
     assert_string_equal(facts(1).why, "frames to send were not taken for 200 ms");
+    assert_true(shows("AF_XDP: all datagrams go by the kernel: frames to send were not taken for 200 ms"));
     assert_true(passes(1, 0, 8, false)); /* as well as ever */
     assert_true(passes(0, 1, 8, true));  /* to the kernel's socket there */
     memset(a, 0xff, sizeof *a);
@@ -509,6 +538,7 @@ static void the_interface_is_removed(void **state)
     }
     assert_false(facts(0).works);
     assert_string_equal(facts(0).why, "the interface is gone");
+    assert_true(shows("AF_XDP: all datagrams go by the kernel: the interface is gone"));
 }
 
 int main(void)

@@ -79,8 +79,8 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Asks the kernel about a destination. */
-static void ask(struct rnl_xdp_routes *r, struct rnl_xdp_route *d)
+/* Asks the kernel about a destination. Returns why it is the kernel that sends there, or NULL. */
+static const char *ask(struct rnl_xdp_routes *r, struct rnl_xdp_route *d)
 {
     struct rnl_xdp_way way;
     struct rnl_socket_addr from = r->self;
@@ -89,24 +89,27 @@ static void ask(struct rnl_xdp_routes *r, struct rnl_xdp_route *d)
     d->waits = false;
     memset(d->next, 0, sizeof d->next);
     if (rnl_xdp_way_ask(r->ask, d->to.ip, d->to.scope, &way) < 0)
-        return;
+        return "there is no plain route to it";
     const struct rnl_xdp_link *l = rnl_xdp_link_find(r->link, r->links, way.link);
-    if (!l || !l->up || !r->link[0].up)
-        return;
+    if (!l)
+        return "the route to it leads through another interface";
+    if (!l->up || !r->link[0].up)
+        return "the interface is down";
     memcpy(d->next, way.next, sizeof d->next);
     if (rnl_xdp_neighbour_ask(r->ask, l->index, way.next, mac) < 0) {
         d->waits = true;
-        return;
+        return "the kernel knows no hardware address of its neighbour";
     }
     if (r->bound_to_all)
         memcpy(from.ip, way.from, sizeof from.ip);
     else if (memcmp(from.ip, mapped, sizeof mapped) == 0 && memcmp(way.from, mapped, sizeof mapped) != 0)
-        return; /* that socket cannot reach such an address */
+        return "a socket of IPv4 does not reach it";
     rnl_xdp_head_make(&d->head, mac, l->mac, l->tag, &d->to, &from);
     const uint32_t heads = d->head.bytes - (uint32_t)d->head.ip;
     uint32_t mtu = least(l->mtu, r->link[0].mtu);
     mtu = least(way.mtu ? least(mtu, way.mtu) : mtu, r->mtu_most - d->head.ip);
     d->most = mtu > heads ? mtu - heads : 0;
+    return NULL;
 }
 
 static uint32_t hash_of(const struct rnl_socket_addr *a)
@@ -140,7 +143,9 @@ const struct rnl_xdp_route *rnl_xdp_routes_find(struct rnl_xdp_routes *r, const 
 {
     struct rnl_xdp_route *d = place_of(r, to);
     if (d->known != r->changes || (d->waits && now_ms - d->ask_ms >= ASK_MS)) {
-        ask(r, d);
+        const char *why = ask(r, d);
+        r->news += d->known == 0 || why != d->why;
+        d->why = why;
         d->known = r->changes;
         d->ask_ms = now_ms;
     }

@@ -15,6 +15,7 @@ struct rnl_xdp_route { /* to one address and port */
     struct rnl_socket_addr to;
     struct rnl_xdp_head head;
     uint8_t next[16]; /* the neighbour, mapped if IPv4 */
+    const char *why;  /* the kernel sends all of its datagrams; NULL = the ring does */
     uint32_t most;    /* bytes of the longest datagram by the ring; 0 = the kernel sends */
     uint32_t known;   /* the value of rnl_xdp_routes.changes when it was asked */
     uint32_t ask_ms, by_kernel_ms;
@@ -24,6 +25,7 @@ struct rnl_xdp_route { /* to one address and port */
 struct rnl_xdp_routes {
     int ask, changes_fd;
     uint32_t interface, changes, look_ms, mtu_most;
+    uint32_t news;               /* counts what became of the routes */
     struct rnl_socket_addr self; /* as the kernel's socket is bound */
     bool bound_to_all;
     struct rnl_xdp_link link[RNL_XDP_LINKS];

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "net/socket/xdp/area.h"
 #include "net/socket/xdp/routes.h"
+#include "net/socket/xdp/show.h"
 #include "net/wire/packet.h"
 
 enum {
@@ -21,6 +22,7 @@ enum {
     LOOK_EVERY = 16,  /* receives between two looks at a silent or a busy one's other way */
     STUCK_MS = 200,   /* what another endpoint of the queue may hold up; then this one leaves it */
     UNWATCHED = 256,  /* receives with an arrival and without an arm after which arrivals wake nobody any more */
+    SHOW_MS = 100,    /* between two changes of what is shown */
     CUT_MOST = 64     /* datagrams of a run that one frame holds */
 };
 
@@ -37,6 +39,8 @@ struct xdp_socket {
     bool watched, armed;
     struct rnl_socket_frames frames;
     struct rnl_xdp_facts facts;
+    struct rnl_notes *notes;
+    uint32_t shown, shown_ms; /* shown: routes.news of what the notes say */
 };
 
 static struct xdp_socket *of(struct rnl_socket *s)
@@ -51,6 +55,13 @@ static uint32_t now_ms(void)
     return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
 }
 
+static void show(struct xdp_socket *k, uint32_t ms)
+{
+    rnl_xdp_show(&k->notes, &k->facts, &k->routes);
+    k->shown = k->routes.news;
+    k->shown_ms = ms;
+}
+
 /* Ends the rings: closing the socket takes it out of the filter, so the kernel has all frames from then on. */
 static void leave(struct xdp_socket *k, const char *why)
 {
@@ -62,6 +73,7 @@ static void leave(struct xdp_socket *k, const char *why)
     rnl_xdp_rings_leave(&k->rings);
     (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, fd, NULL);
     (void)close(fd);
+    show(k, now_ms());
 }
 
 /* What the kernel's socket may do can change with each call. */
@@ -189,6 +201,8 @@ static int xdp_send(struct rnl_socket *s, const struct rnl_socket_out *out, int 
     }
     if (posted)
         kick(k, ms);
+    if (k->facts.works && k->routes.news != k->shown && ms - k->shown_ms >= SHOW_MS)
+        show(k, ms);
     return i < n && result->stop == RNL_SOCKET_WENT ? i + by_kernel(k, out + i, n - i, result) : i;
 }
 
@@ -332,6 +346,7 @@ static void xdp_close(struct rnl_socket *s)
 {
     struct xdp_socket *k = of(s);
     leave(k, "closed");
+    rnl_notes_free(k->notes);
     rnl_xdp_rings_unmap(&k->rings);
     rnl_xdp_routes_end(&k->routes);
     if (k->epoll >= 0)
@@ -391,6 +406,7 @@ int rnl_xdp_socket_new(struct rnl_socket *kernel, int socket, int memory, const 
     const uint32_t room = RNL_XDP_IN * rnl_socket_charge(0);
     k->s.receive_bytes = k->s.receive_bytes < room ? k->s.receive_bytes : room;
     k->s.has_fd = 1;
+    show(k, now_ms());
     *out = &k->s;
     return 0;
 }
