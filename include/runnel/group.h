@@ -10,6 +10,10 @@
  * before it, and what the dead member had sent is delivered by all or by none of them. Who leaves or is found dead
  * never comes back.
  *
+ * Ranks of the set that are not in the first view join while the group runs: they open it, and are in a view some
+ * time later, in the same order as all else. A joiner is given the state before that view by a member (`save`, `load`),
+ * and delivers what the others do from the view on.
+ *
  * Progress is that of the endpoint: messages are taken in, and the functions below called, in rnl_extract, rnl_wait
  * and sends that wait, and in the calls of this file. In these functions the rules of a handler hold;
  * rnl_group_send is allowed. runnel-group(7) tells how it works. */
@@ -34,14 +38,19 @@ struct rnl_group_view {
     uint64_t number;
     unsigned count;        /* members */
     const unsigned *ranks; /* ascending, until the function returns */
-    unsigned sequencer;    /* rank of the one that gives out the numbers from here on */
+    unsigned sequencer;    /* rank of the one that gives out the numbers from here on: the longest in the group */
 };
 /* Called for each message and each view, in order, with the ctx of the options. */
 typedef void rnl_group_deliver(rnl_group *g, const struct rnl_group_message *m, void *ctx);
 typedef void rnl_group_changed(rnl_group *g, const struct rnl_group_view *v, void *ctx);
+/* Called at one member before it delivers a view in which others join: hands to rnl_group_put_state all that a joiner
+ * has to know of what was delivered so far. May be called again for the same joiner. */
+typedef void rnl_group_save(rnl_group *g, void *ctx);
+/* Called at a joiner with each piece that was put there, in order, once, before anything is delivered to it. */
+typedef void rnl_group_load(rnl_group *g, const void *buf, size_t n, void *ctx);
 /* Called once if this rank is not a member any more without having left; nothing is delivered after it. status is
- * RNL_ERR_REFUSED: others took this rank for dead, or more than half of the members are gone (RNL_GROUP_MAJORITY); or
- * RNL_ERR_NO_MEMORY. */
+ * RNL_ERR_REFUSED: others took this rank for dead, more than half of the members are gone (RNL_GROUP_MAJORITY), or
+ * those that this rank was to join are gone; or RNL_ERR_NO_MEMORY. */
 typedef void rnl_group_ended(rnl_group *g, int status, void *ctx);
 
 /* How a message gets its number; runnel-group(7). */
@@ -56,6 +65,7 @@ enum {
         1, /* a view has more than half of the members of the one before, or the group ends here: of hosts that
                                lose each other at most one side goes on */
     RNL_GROUP_MESSAGE_MAX = 1 << 20, /* bytes of a message */
+    RNL_GROUP_STATE_MAX = 1 << 30,   /* bytes of the state that a joiner is given */
     RNL_GROUP_MEMBERS_MAX = 1024
 };
 
@@ -63,8 +73,8 @@ struct rnl_group_options {
     uint32_t size; /* sizeof(struct rnl_group_options); fields are added at the end */
     uint32_t flags;
     int handler;           /* number in the endpoint's handler table, for this group only, the same at all members */
-    unsigned count;        /* members; 0 = all ranks of the job */
-    const unsigned *ranks; /* the members, ascending, with this rank; the same at all members; copied */
+    unsigned count;        /* those who may be members; 0 = all ranks of the job */
+    const unsigned *ranks; /* these, ascending, with this rank; the same at all members; copied */
     size_t budget; /* bytes that each member keeps for the others, shared by all senders; 0 = 2 MiB. The same at all */
     enum rnl_group_method method;
     unsigned flat; /* members of the largest view that needs no tree; 0 = 8. The same at all members */
@@ -72,10 +82,16 @@ struct rnl_group_options {
     rnl_group_changed *changed; /* may be NULL */
     rnl_group_ended *ended;     /* may be NULL */
     void *ctx;
+    unsigned first_count;        /* ranks of the first view; 0 = all of the set */
+    const unsigned *first_ranks; /* these, ascending; the same at all members; copied. The others join */
+    rnl_group_save *save;        /* may be NULL: joiners know nothing of what was before */
+    rnl_group_load *load;        /* may be NULL */
 };
 
-/* Makes this rank a member. All ranks of the set call it, with the same set, at any time: what is sent before
- * waits for them. Does not block. Calls `changed` for the first view, of all, before it returns. Returns 0,
+/* Makes this rank a member. All ranks of the first view call it, with the same set, at any time: what is sent before
+ * waits for them. Does not block. Calls `changed` for the first view before it returns. A rank that is not in the first
+ * view asks to join, at any time or never; it is a member when its `changed` is called, in which the view has it, and
+ * until then its sends find no room. Returns 0,
  * RNL_ERR_ARG, RNL_ERR_RANK, RNL_ERR_HANDLER, RNL_ERR_NO_MEMORY, RNL_ERR_FORKED. */
 RNL_PUBLIC RNL_CHECK int rnl_group_open(rnl_endpoint *ep, const struct rnl_group_options *opt, rnl_group **out);
 
@@ -92,6 +108,11 @@ RNL_PUBLIC RNL_CHECK int rnl_group_send(rnl_group *g, const struct rnl_buffer *p
  * limit). Returns 0; RNL_TIMED_OUT: g is still there, call again; RNL_ERR_CONTEXT inside handlers; RNL_ERR_FORKED
  * (nothing is freed); else what rnl_wait returns, and g is freed: the others then find this rank dead. */
 RNL_PUBLIC RNL_CHECK int rnl_group_leave(rnl_group *g, int64_t timeout_ns);
+
+/* In `save`: adds bytes, which are copied, to the state; each call is a piece, which is at most RNL_GROUP_MESSAGE_MAX
+ * long. Returns 0, RNL_ERR_TOO_LONG (the piece or the state), RNL_ERR_NO_MEMORY (nothing is given then, and this rank
+ * is not a member any more), RNL_ERR_CONTEXT (not in `save`), RNL_ERR_FORKED. */
+RNL_PUBLIC RNL_CHECK int rnl_group_put_state(rnl_group *g, const void *buf, size_t n);
 
 struct rnl_group_stats {
     uint64_t sent, delivered;

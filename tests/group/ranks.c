@@ -4,6 +4,7 @@
  *
  *     ranks order METHOD COUNT    each rank sends COUNT messages of many lengths
  *     ranks death VICTIM COUNT [METHOD]    the same, and rank VICTIM, if there is one, kills itself on its way
+ *     ranks join VICTIM COUNT [METHOD]     the same; the lower half of the ranks joins once the others have sent some
  *     ranks slow                  the last rank takes nothing in for a while
  *     ranks hostile               rank 1 sends what is no message of the protocol
  *     ranks part                  a group of the odd ranks beside one of all; and one more after it was left
@@ -25,7 +26,9 @@ struct state {
     rnl_endpoint *ep;
     uint64_t hash, done[RANKS], total, view_hash, last;
     unsigned in_view, sequencer;
-    bool lives[RANKS], bad, over;
+    bool lives[RANKS], bad, over, begun;
+    unsigned joiners;          /* the ranks below join */
+    unsigned expected;         /* members when all has been delivered */
     uint64_t die_at, commands; /* messages of each rank, of which all have been delivered when it is over */
 };
 
@@ -48,9 +51,9 @@ static void deliver(rnl_group *g, const struct rnl_group_message *m, void *ctx)
         return;
     s->hash = (s->hash ^ m->sender ^ m->number << 8) * 0x100000001b3u;
     s->total++;
-    if (s->die_at && s->total == s->die_at)
+    if (s->die_at && s->total >= s->die_at)
         raise(SIGKILL);
-    s->over = true;
+    s->over = s->in_view >= s->expected;
     for (unsigned r = 0; r < rnl_size(s->ep); r++)
         s->over &= !s->lives[r] || s->done[r] >= s->commands;
 }
@@ -68,7 +71,7 @@ static void changed(rnl_group *g, const struct rnl_group_view *v, void *ctx)
     if (s->over)
         return;
     s->hash = (s->hash ^ v->count ^ v->number << 8) * 0x100000001b3u;
-    s->over = s->commands && v->number > 1;
+    s->over = s->commands && v->number > 1 && s->in_view >= s->expected;
     for (unsigned r = 0; r < rnl_size(s->ep); r++)
         s->over &= !s->lives[r] || s->done[r] >= s->commands;
 }
@@ -77,6 +80,36 @@ static void ended(rnl_group *g, int status, void *ctx)
 {
     (void)g, (void)ctx;
     printf("ended: %s\n", rnl_status_name(status));
+}
+
+/* What the state is for those who join: that of the sums, and a long piece. */
+static void save(rnl_group *g, void *ctx)
+{
+    struct state *s = ctx;
+    s->bad |= rnl_group_put_state(g, s, sizeof *s) < 0 || rnl_group_put_state(g, bytes, LONGEST) < 0;
+}
+
+static void load(rnl_group *g, const void *buf, size_t n, void *ctx)
+{
+    struct state *s = ctx, from;
+    (void)g;
+    s->bad |= n != sizeof from && (n != LONGEST || memcmp(buf, bytes, n) != 0);
+    if (n != sizeof from)
+        return;
+    memcpy(&from, buf, n);
+    s->hash = from.hash;
+    s->total = from.total;
+    s->last = from.last;
+    memcpy(s->done, from.done, sizeof s->done);
+    printf("rank %u joins after %llu messages\n", rnl_rank(s->ep), (unsigned long long)s->total);
+}
+
+static int begin(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    struct state *s = ctx;
+    (void)buf, (void)n, (void)peer;
+    s->begun = true;
+    return RNL_DONE;
 }
 
 static bool fails(const char *what, int64_t status)
@@ -97,6 +130,14 @@ static bool open_group(struct state *s, int handler, unsigned method, size_t bud
                                     .changed = changed,
                                     .ended = ended,
                                     .ctx = s};
+    unsigned first[RANKS];
+    if (s->joiners) {
+        for (unsigned r = s->joiners; r < rnl_size(s->ep); r++)
+            first[opt.first_count++] = r;
+        opt.first_ranks = first;
+        opt.save = save;
+        opt.load = load;
+    }
     return !fails("rnl_group_open", rnl_group_open(s->ep, &opt, g));
 }
 
@@ -110,6 +151,9 @@ static bool traffic(struct state *s, rnl_group *g, const char *mode)
                                             {bytes + (rank + i) % 256 + n / 3, n - n / 3}};
         if (fails("rnl_group_send", rnl_group_send(g, pieces, 2, 0)))
             return false;
+        for (unsigned r = 0; i == 3 && rank >= s->joiners && r < s->joiners; r++)
+            if (fails("rnl_send", rnl_send(s->ep, r, HANDLER + 3, NULL, 0)))
+                return false;
     }
     while (!s->over)
         if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
@@ -118,6 +162,21 @@ static bool traffic(struct state *s, rnl_group *g, const char *mode)
     if (strcmp(mode, "odd") != 0) /* the other group still sends */
         rnl_wake(s->ep);          /* is not what ends a leave */
     return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000)) && !s->bad;
+}
+
+static bool joins(struct state *s, unsigned victim, unsigned method)
+{
+    rnl_group *g;
+    const unsigned size = rnl_size(s->ep), rank = rnl_rank(s->ep);
+    s->joiners = size / 2;
+    s->expected = size - (victim < size);
+    s->die_at = victim == rank ? s->commands + 5 : 0;
+    if (fails("handler", rnl_handler_whole(s->ep, HANDLER + 3, begin, s, 0)))
+        return false;
+    while (rank < s->joiners && !s->begun)
+        if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
+            return false;
+    return open_group(s, HANDLER, method, 0, &g) && traffic(s, g, "join");
 }
 
 /* While one member takes nothing in, the others may send what their share holds, and no more. It looks again once
@@ -252,6 +311,8 @@ int main(int argc, char **argv)
     } else if (strcmp(mode, "death") == 0) {
         s.die_at = number == rnl_rank(s.ep) ? s.commands + 5 : 0;
         good = open_group(&s, HANDLER, argc > 4 ? (unsigned)atoi(argv[4]) : 0, 0, &g) && traffic(&s, g, mode);
+    } else if (strcmp(mode, "join") == 0) {
+        good = joins(&s, number, argc > 4 ? (unsigned)atoi(argv[4]) : 0);
     } else if (strcmp(mode, "slow") == 0) {
         good = slow(&s);
     } else if (strcmp(mode, "hostile") == 0) {

@@ -48,6 +48,15 @@ for transport in auto udp; do
     run --transport $transport --keep-going -n 6 "$ranks" death 1 20 4 # in the middle of the tree
     agree death 5
     ok "rank 1 dies in a tree, $transport" $?
+    for method in 0 2 3 4; do # as suggested, BB, GSB, along a tree
+        run --transport $transport -n 4 "$ranks" join 99 20 $method && agree join 4 && [ "$(grep -c 'joins after' said)" = 2 ]
+        ok "two ranks join, method $method, $transport" $?
+    done
+    for victim in 2 3 1; do # the sequencer, another member, one that joins
+        run --transport $transport --keep-going -n 4 "$ranks" join $victim 20
+        agree join 3
+        ok "rank $victim dies while others join, $transport" $?
+    done
     run --transport $transport -n 3 "$ranks" hostile
     [ "$(grep -c 'goes on without rank 1' said)" = 2 ]
     ok "a hostile member, $transport" $?
@@ -73,6 +82,16 @@ for seed in 1 2 3; do
         ok "rank $victim dies, on six virtual hosts, seed $seed" $?
     done
 done
+for seed in 1 2 3 4 5 6; do
+    for victim in 3 4 1; do # the sequencer, another member, one that joins: before, while and after others join
+        printf 'at %dms crash %d\n' $((seed + 1)) $victim >crash
+        sim group join $victim 40 $((seed % 2 * 4)) -- -n 6 --hosts 6 --keep-going --scenario crash --fault loss=1% --seed $seed
+        agree join 5
+        ok "rank $victim dies while others join, on six virtual hosts, seed $seed" $?
+    done
+done
+sim group join 99 5 4 -- -n 32 --hosts 32 && agree join 32
+ok 'sixteen ranks join, on 32 virtual hosts' $?
 sim replica 100 -- -n 6 --hosts 3 --fault loss=2% --seed 3 && [ "$(grep '^rank' said | cut -d' ' -f4 | sort -u | wc -l)" = 1 ]
 ok 'the example, on three virtual hosts' $?
 exit "$failed"

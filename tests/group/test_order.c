@@ -2,15 +2,23 @@
  *
  * test_order.c - the protocol of group/ by itself (order.h): worlds of a few members, drawn from a seed, in which
  * messages between two members keep their order and nothing else does. Members die at any time, with a part of what
- * they had sent lost, leave, are slow, or are taken for dead though they live. Whoever is left has delivered the
- * same; what a survivor had sent has been delivered once, in its order, and what the others had sent without a gap.
+ * they had sent lost, leave, join, are slow, or are taken for dead though they live. Whoever is left has delivered the
+ * same, or has been given the state that it made, which here is all of its history; what a survivor had sent has been
+ * delivered once, in its order, and what the others had sent without a gap.
  *     unit-group-order [SEEDS [FIRST]] */
 #include "api/group/order.h"
 #include "base/chance.h"
 #include "runnel/runnel.h"
 #include "support/unit.h"
 
-enum { MEMBERS = 12, LONGEST = 3000, DEAD = 255 /* kind: the sender is dead */, STEPS = 4000, HISTORY = 8192 };
+enum {
+    MEMBERS = 12,
+    LONGEST = 3000,
+    DEAD = 255 /* kind: the sender is dead */,
+    STEPS = 4000,
+    HISTORY = 8192,
+    QUIET = 1000000
+};
 
 struct packet {
     struct packet *next;
@@ -30,7 +38,7 @@ struct node {
     struct world *w;
     struct rnl_order *o;
     uint32_t self;
-    bool dead, ended, slow, leaving;
+    bool dead, ended, slow, leaving, opened, first, loaded;
     int status;
     uint64_t sent;
     unsigned entries;
@@ -40,6 +48,7 @@ struct node {
 };
 struct world {
     uint64_t seed, draws;
+    bool has_state; /* those who join are given it */
     uint32_t size;
     uint64_t budget;
     bool suspicions, evil;
@@ -50,7 +59,7 @@ struct world {
 
 static unsigned seeds = 400;
 static uint64_t first_seed = 1;
-static uint64_t kinds[RNL_ORDER_KINDS], views, again, forwarded;
+static uint64_t kinds[RNL_ORDER_KINDS], views, again, forwarded, joined, asked_again;
 
 static uint64_t draw(struct world *w, uint64_t below)
 {
@@ -85,6 +94,7 @@ static void do_send(void *ctx, uint32_t to, const struct rnl_order_head *head, s
     struct node *n = ctx;
     assert_true(to < n->w->size && to != n->self && !n->dead);
     n->w->kinds[head->kind]++;
+    asked_again += head->kind == RNL_ORDER_JOIN && (head->flags & RNL_ORDER_ROOT);
     if (!n->w->node[to].dead)
         put(n->w, n->self, to, head, item ? item->data : NULL, item ? item->bytes : 0, item);
 }
@@ -108,6 +118,10 @@ static void app_send(struct node *n)
 static void do_deliver(void *ctx, const struct rnl_order_item *item)
 {
     struct node *n = ctx;
+    if ((!n->w->has_state || n->w->evil) && n->entries == 0) { /* it begins with the view that it is new in */
+        n->entries = (unsigned)item->seq - 1;
+        joined += !n->first;
+    }
     struct entry *e = &n->history[n->entries++];
     assert_true(n->entries < HISTORY && !n->ended);
     *e = (struct entry){.seq = item->seq, .sender = item->view ? UINT32_MAX : item->sender};
@@ -120,6 +134,8 @@ static void do_deliver(void *ctx, const struct rnl_order_item *item)
     e->what = item->lseq;
     if (n->w->evil)
         return;
+    if (!n->w->has_state && !n->first && n->delivered[item->sender] == 0)
+        n->delivered[item->sender] = item->lseq - 1;
     assert_int_equal(item->lseq, ++n->delivered[item->sender]);
     for (size_t i = 0; i < item->bytes; i++)
         assert_int_equal(item->data[i], byte_of(item->sender, item->lseq, i));
@@ -137,9 +153,56 @@ static void do_ended(void *ctx, int status)
     n->status = status;
 }
 
-static const struct rnl_order_ops ops = {.send = do_send, .deliver = do_deliver, .ended = do_ended};
+/* The state is what was delivered from each sender, and then the history, in pieces. */
+static void put_piece(struct node *n, const void *data, size_t bytes)
+{
+    struct rnl_order_item *item = rnl_order_item_new(n->o, bytes);
+    assert_non_null(item);
+    memcpy(item->data, data, bytes);
+    rnl_order_put_state(n->o, item);
+}
 
-static void world_new(struct world *w, uint64_t seed)
+static void do_save(void *ctx)
+{
+    enum { PIECE = 50 };
+    struct node *n = ctx;
+    if (!n->w->has_state)
+        return;
+    put_piece(n, n->delivered, sizeof n->delivered);
+    for (unsigned i = 0; i < n->entries; i += PIECE)
+        put_piece(n, &n->history[i], (n->entries - i < PIECE ? n->entries - i : PIECE) * sizeof *n->history);
+}
+
+static void do_load(void *ctx, const struct rnl_order_item *piece)
+{
+    struct node *n = ctx;
+    if (n->w->evil)
+        return;
+    assert_true(!n->first && !n->ended);
+    if (n->entries == 0 && n->delivered[MEMBERS - 1] == 0 && piece->bytes == sizeof n->delivered && !n->loaded) {
+        memcpy(n->delivered, piece->data, sizeof n->delivered);
+        n->loaded = true;
+        joined++;
+        return;
+    }
+    memcpy(&n->history[n->entries], piece->data, piece->bytes);
+    n->entries += piece->bytes / sizeof *n->history;
+}
+
+static const struct rnl_order_ops ops = {
+    .send = do_send, .deliver = do_deliver, .ended = do_ended, .save = do_save, .load = do_load};
+
+/* What others sent to a member before is there when it opens, and what it is told of the dead. */
+static void open_member(struct node *n)
+{
+    n->opened = true;
+    rnl_order_begin(n->o);
+    for (uint32_t i = 0; i < n->w->size; i++)
+        if (n->w->node[i].dead && !n->w->channel[i][n->self].first)
+            rnl_order_died(n->o, i);
+}
+
+static void world_new(struct world *w, uint64_t seed, bool joins)
 {
     static const uint8_t methods[] = {0, RNL_ORDER_PB, RNL_ORDER_BB, RNL_ORDER_REQUEST};
     *w = (struct world){.seed = seed};
@@ -149,20 +212,31 @@ static void world_new(struct world *w, uint64_t seed)
     assert_non_null(w->node);
     const uint32_t flat = (uint32_t)(1 + draw(w, 10));
     const uint8_t method = methods[draw(w, 4)], majority = draw(w, 8) == 0;
+    const uint32_t in_first = joins ? 1 + (uint32_t)draw(w, w->size) : w->size; /* anywhere */
+    bool first[MEMBERS] = {false};
+    for (uint32_t n = 0; n < in_first; n++) {
+        uint32_t i = (uint32_t)draw(w, w->size);
+        while (first[i])
+            i = (i + 1) % w->size;
+        first[i] = true;
+    }
+    w->has_state = draw(w, 4) != 0;
     for (uint32_t i = 0; i < w->size; i++) {
         struct node *n = &w->node[i];
         const struct rnl_order_options opt = {.self = i,
                                               .size = w->size,
+                                              .first = first,
                                               .budget = w->budget,
                                               .small = 100,
                                               .flat = flat,
                                               .method = method,
                                               .majority = majority};
-        *n = (struct node){.w = w, .self = i, .replies = 20, .o = rnl_order_new(&opt, &ops, n)};
+        *n = (struct node){.w = w, .self = i, .replies = 20, .first = first[i], .o = rnl_order_new(&opt, &ops, n)};
         assert_non_null(n->o);
     }
     for (uint32_t i = 0; i < w->size; i++)
-        rnl_order_begin(w->node[i].o);
+        if (first[i])
+            open_member(&w->node[i]);
 }
 
 static void world_free(struct world *w)
@@ -193,7 +267,7 @@ static void kill_member(struct world *w, uint32_t k)
             free(p);
         }
         w->channel[k][j].last = at;
-        if (j != k && !w->node[j].dead)
+        if (j != k && !w->node[j].dead && (w->node[j].opened || w->channel[k][j].first))
             put(w, k, j, &death, NULL, 0, false);
         while ((p = take(&w->channel[j][k])))
             free(p);
@@ -213,7 +287,7 @@ static void check_kept(const struct node *n)
 static bool arrive(struct world *w, uint32_t from, uint32_t to)
 {
     struct node *n = &w->node[to];
-    struct packet *p = n->dead ? NULL : take(&w->channel[from][to]);
+    struct packet *p = n->dead || !n->opened ? NULL : take(&w->channel[from][to]);
     if (!p)
         return false;
     if (p->head.kind == DEAD) {
@@ -242,7 +316,7 @@ static bool arrive_any(struct world *w, bool to_slow)
 
 static bool is_there(const struct node *n)
 {
-    return !n->dead && !n->ended;
+    return !n->dead && !n->ended && n->opened;
 }
 
 enum { NOBODY_GOES, SOME_LEAVE, SOME_DIE_TOO };
@@ -251,7 +325,9 @@ static void step(struct world *w, int goes)
 {
     uint64_t what = draw(w, 1000);
     struct node *n = &w->node[draw(w, w->size)];
-    if (what < 400 && is_there(n) && !n->leaving && n->sent < 300) {
+    if (!n->opened && what < 30 && !n->dead) {
+        open_member(n);
+    } else if (what < 400 && is_there(n) && !n->leaving && n->sent < 300) {
         if (rnl_order_room(n->o))
             app_send(n);
     } else if (what < 990) {
@@ -281,30 +357,41 @@ static void check_agreement(const struct world *w, int goes)
     for (uint32_t i = 0; i < w->size && best; i++) {
         const struct node *n = &w->node[i];
         bool left = n->ended && n->status == 0 && !n->dead;
+        if (!left && is_there(n) && rnl_order_is_blank(n->o)) { /* nobody is left that could let it in */
+            assert_int_equal(best->entries, 0);
+            continue;
+        }
+        unsigned begin = 0;
+        while (begin < n->entries && n->history[begin].seq == 0)
+            begin++;
         if (!is_there(n) && !(left && goes != SOME_DIE_TOO))
             continue;
         if (!left)
             assert_int_equal(n->entries, best->entries);
-        for (unsigned k = 0; k < n->entries && k < best->entries; k++) {
+        assert_true(begin == 0 || (!n->first && !w->has_state));
+        for (unsigned k = begin; k < n->entries && k < best->entries; k++) {
+            if (best->history[k].seq == 0)
+                continue;
             assert_int_equal(n->history[k].sender, best->history[k].sender);
             assert_int_equal(n->history[k].what, best->history[k].what);
         }
         if (!left)
-            assert_int_equal(best->delivered[i], n->sent);
+            assert_true(best->delivered[i] == n->sent || (n->sent && !best->delivered[i] && !w->has_state));
         assert_true(left || rnl_order_is_idle(n->o));
     }
 }
 
-static void run(uint64_t seed, int goes, bool suspicions)
+static void run(uint64_t seed, int goes, bool suspicions, bool joins)
 {
     struct world *w = malloc(sizeof *w);
     assert_non_null(w);
-    world_new(w, seed);
+    world_new(w, seed, joins);
     w->suspicions = suspicions;
     for (unsigned i = 0; i < STEPS; i++)
         step(w, goes);
+    unsigned rest = 0;
     while (arrive_any(w, true))
-        continue;
+        assert_true(++rest < QUIET);
     if (!suspicions)
         check_agreement(w, goes);
     for (uint32_t i = 0; i < w->size; i++) {
@@ -333,15 +420,15 @@ static void all_deliver_the_same_where_nobody_dies(void **state)
 {
     (void)state;
     for (running = first_seed; running < first_seed + seeds / 2; running++)
-        run(running, running % 2 ? NOBODY_GOES : SOME_LEAVE, false);
+        run(running, running % 2 ? NOBODY_GOES : SOME_LEAVE, false, false);
 }
 
 static void survivors_deliver_the_same_and_all_that_they_sent(void **state)
 {
     (void)state;
     for (running = first_seed; running < first_seed + seeds; running++)
-        run(running, SOME_DIE_TOO, false);
-    for (unsigned k = RNL_ORDER_PB; k < RNL_ORDER_OUT; k++)
+        run(running, SOME_DIE_TOO, false, false);
+    for (unsigned k = RNL_ORDER_PB; k < RNL_ORDER_JOIN; k++)
         if (seeds >= 400 && kinds[k] == 0) {
             print_message("# no message of kind %u was sent\n", k);
             fail();
@@ -353,7 +440,34 @@ static void members_taken_for_dead_do_not_hold_up_the_others(void **state)
 {
     (void)state;
     for (running = first_seed; running < first_seed + seeds; running++)
-        run(running, SOME_DIE_TOO, true);
+        run(running, SOME_DIE_TOO, true, false);
+}
+
+static void who_joins_delivers_what_the_others_do(void **state)
+{
+    (void)state;
+    joined = 0;
+    for (running = first_seed; running < first_seed + seeds; running++)
+        run(running, running % 3 == 0 ? SOME_LEAVE : NOBODY_GOES, false, true);
+    assert_true(seeds < 400 || joined > seeds);
+}
+
+static void members_may_die_while_others_join(void **state)
+{
+    (void)state;
+    joined = asked_again = 0;
+    for (running = first_seed; running < first_seed + 2 * (uint64_t)seeds; running++)
+        run(running, SOME_DIE_TOO, false, true);
+    for (unsigned k = RNL_ORDER_PB; k < RNL_ORDER_OUT; k++)
+        assert_true(seeds < 400 || kinds[k]);
+    assert_true(seeds < 400 || (joined && asked_again));
+}
+
+static void who_joins_does_not_hold_up_others_when_members_are_taken_for_dead(void **state)
+{
+    (void)state;
+    for (running = first_seed; running < first_seed + seeds; running++)
+        run(running, SOME_DIE_TOO, true, true);
 }
 
 static void a_member_that_takes_nothing_in_holds_back_all_senders(void **state)
@@ -362,7 +476,7 @@ static void a_member_that_takes_nothing_in_holds_back_all_senders(void **state)
     for (running = 1; running < 40; running++) {
         struct world *w = malloc(sizeof *w);
         assert_non_null(w);
-        world_new(w, running);
+        world_new(w, running, false);
         for (uint32_t i = 0; i < w->size; i++)
             w->node[i].replies = 0;
         w->node[w->size - 1].slow = true;
@@ -395,7 +509,7 @@ static void whatever_a_member_says_does_no_harm(void **state)
     for (running = first_seed; running < first_seed + seeds; running++) {
         struct world *w = malloc(sizeof *w);
         assert_non_null(w);
-        world_new(w, running);
+        world_new(w, running, running % 2);
         w->evil = true;
         for (unsigned i = 0; i < STEPS; i++) {
             unsigned char junk[64] = {0};
@@ -426,6 +540,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(all_deliver_the_same_where_nobody_dies, say_seed),
         cmocka_unit_test_teardown(survivors_deliver_the_same_and_all_that_they_sent, say_seed),
         cmocka_unit_test_teardown(members_taken_for_dead_do_not_hold_up_the_others, say_seed),
+        cmocka_unit_test_teardown(who_joins_delivers_what_the_others_do, say_seed),
+        cmocka_unit_test_teardown(members_may_die_while_others_join, say_seed),
+        cmocka_unit_test_teardown(who_joins_does_not_hold_up_others_when_members_are_taken_for_dead, say_seed),
         cmocka_unit_test_teardown(a_member_that_takes_nothing_in_holds_back_all_senders, say_seed),
         cmocka_unit_test_teardown(whatever_a_member_says_does_no_harm, say_seed),
     };

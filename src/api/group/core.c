@@ -7,6 +7,34 @@
 
 #include "runnel/runnel.h"
 
+/* The log begins with the first view, or with the one that this member joins with. */
+static bool put_first(struct rnl_order *o, const bool *in_first)
+{
+    struct rnl_order_item *view = rnl_order_item_new(o, (o->opt.size + 1) * sizeof(uint32_t));
+    uint32_t n = 1;
+    if (!view)
+        return false;
+    o->epoch = o->promised = 1;
+    memcpy(view->data, &o->epoch, sizeof o->epoch);
+    for (uint32_t i = 0; i < o->opt.size; i++) {
+        o->member[i].in_first = !in_first || in_first[i];
+        if (o->member[i].in_first)
+            memcpy(view->data + n++ * sizeof i, &i, sizeof i);
+    }
+    view->bytes = n * (uint32_t)sizeof n;
+    view->view = 1;
+    o->next = 1;
+    if (o->member[o->opt.self].in_first) {
+        rnl_order_log_put(o, 1, view);
+        return true;
+    }
+    rnl_order_item_drop(o, view);
+    o->epoch = o->promised = 0;
+    o->sequencer = o->coordinator = UINT32_MAX;
+    o->blank = o->flushing = true;
+    return true;
+}
+
 struct rnl_order *rnl_order_new(const struct rnl_order_options *opt, const struct rnl_order_ops *ops, void *ctx)
 {
     struct rnl_order *o = calloc(1, sizeof *o);
@@ -22,24 +50,20 @@ struct rnl_order *rnl_order_new(const struct rnl_order_options *opt, const struc
     o->member = calloc(opt->size, sizeof *o->member);
     o->view = calloc(opt->size, sizeof *o->view);
     o->log = calloc(places, sizeof(struct rnl_order_item *));
-    struct rnl_order_item *first = o->log ? rnl_order_item_new(o, (opt->size + 1) * sizeof(uint32_t)) : NULL;
-    if (!o->member || !o->view || !first) {
-        rnl_order_item_drop(o, first);
+    o->opt.first = NULL;
+    if (!o->member || !o->view || !o->log || !put_first(o, opt->first)) {
         rnl_order_free(o);
         return NULL;
     }
-    o->epoch = o->promised = 1;
-    memcpy(first->data, &o->epoch, sizeof o->epoch);
-    for (uint32_t i = 0; i < opt->size; i++)
-        memcpy(first->data + (i + 1) * sizeof i, &i, sizeof i);
-    first->view = 1;
-    o->next = 1;
-    rnl_order_log_put(o, 1, first);
     return o;
 }
 
 void rnl_order_begin(struct rnl_order *o)
 {
+    if (o->blank) {
+        rnl_order_join(o);
+        return;
+    }
     o->top = 1;
     rnl_order_advance(o);
 }
@@ -52,6 +76,7 @@ void rnl_order_free(struct rnl_order *o)
         rnl_order_item_drop(o, *log_slot(o, seq));
     rnl_order_list_drop(o, &o->own);
     rnl_order_list_drop(o, &o->early);
+    rnl_order_list_drop(o, &o->state);
     rnl_order_item_drop(o, o->cut_view);
     for (unsigned c = 0; c < ITEM_CLASSES; c++)
         for (struct rnl_order_item *item = o->spare[c], *next; item; item = next) {
@@ -88,13 +113,18 @@ void rnl_order_input(struct rnl_order *o, uint32_t from, const struct rnl_order_
     }
     if (o->ended || o->member[from].excluded) {
         /* Whoever asks something of this member, or counts on it, is not to wait for it. */
-        const struct rnl_order_head reply = head_of(o, o->ended ? RNL_ORDER_GONE : RNL_ORDER_OUT, 0);
+        const struct rnl_order_head reply = head_of(o, o->ended || o->blank ? RNL_ORDER_GONE : RNL_ORDER_OUT, 0);
         if (head->kind != RNL_ORDER_OUT && (head->kind != RNL_ORDER_GONE || item))
             o->ops->send(o->ctx, from, &reply, NULL);
         rnl_order_item_drop(o, item);
         return;
     }
-    if (head->kind >= RNL_ORDER_FLUSH) {
+    if (head->kind >= RNL_ORDER_JOIN && head->kind <= RNL_ORDER_SNAPSHOT) {
+        bool good = rnl_order_join_input(o, from, head, item);
+        rnl_order_item_drop(o, item);
+        if (!good)
+            rnl_order_bad(o, from);
+    } else if (head->kind >= RNL_ORDER_FLUSH) {
         rnl_order_view_input(o, from, head, item);
     } else if (head->epoch > o->epoch) {
         hold(o, from, head, item);
@@ -103,11 +133,29 @@ void rnl_order_input(struct rnl_order *o, uint32_t from, const struct rnl_order_
     } else {
         rnl_order_normal(o, from, head, item);
     }
+    rnl_order_join_due(o);
+}
+
+void rnl_order_died(struct rnl_order *o, uint32_t member)
+{
+    rnl_order_note_death(o, member);
+    rnl_order_join_due(o);
+}
+
+void rnl_order_leave(struct rnl_order *o)
+{
+    rnl_order_wish_to_leave(o);
+    rnl_order_join_due(o);
 }
 
 bool rnl_order_is_idle(const struct rnl_order *o)
 {
-    return !o->own.first && o->next > o->have;
+    return o->blank || (!o->own.first && o->next > o->have);
+}
+
+bool rnl_order_is_blank(const struct rnl_order *o)
+{
+    return o->blank;
 }
 
 bool rnl_order_has_ended(const struct rnl_order *o)

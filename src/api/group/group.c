@@ -16,17 +16,25 @@ static const uint8_t method_of[] = {
 
 /* ---- what the protocol calls ---- */
 
+static int by_rank(const void *a, const void *b)
+{
+    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+    return (x > y) - (x < y);
+}
+
 static void view(struct rnl_group *g, const struct rnl_order_item *item)
 {
     const unsigned n = item->bytes / (unsigned)sizeof(uint32_t) - 1;
     g->count[RNL_GROUP_VIEWS]++;
+    unsigned sequencer = 0;
     for (unsigned i = 0; i < n; i++) {
         uint32_t member;
         memcpy(&member, item->data + (i + 1) * sizeof member, sizeof member);
-        g->in_view[i] = g->rank[member];
+        g->in_view[i] = g->rank[member & ~RNL_ORDER_NEW];
+        sequencer = i ? sequencer : g->in_view[0];
     }
-    const struct rnl_group_view v = {
-        .number = item->seq, .count = n, .ranks = g->in_view, .sequencer = n ? g->in_view[0] : 0};
+    qsort(g->in_view, n, sizeof *g->in_view, by_rank); /* those who joined are last */
+    const struct rnl_group_view v = {.number = item->seq, .count = n, .ranks = g->in_view, .sequencer = sequencer};
     if (g->opt.changed)
         g->opt.changed(g, &v, g->opt.ctx);
 }
@@ -54,7 +62,46 @@ static void ended(void *ctx, int status)
         g->opt.ended(g, status, g->opt.ctx);
 }
 
-static const struct rnl_order_ops ops = {.send = rnl_group_put, .deliver = deliver, .ended = ended};
+static void save(void *ctx)
+{
+    struct rnl_group *g = ctx;
+    g->saved_bytes = 0;
+    g->saving = true;
+    if (g->opt.save && !rnl_ep_forked(g->ep))
+        g->opt.save(g, g->opt.ctx);
+    g->saving = false;
+}
+
+static void load(void *ctx, const struct rnl_order_item *piece)
+{
+    struct rnl_group *g = ctx;
+    if (g->opt.load && !rnl_ep_forked(g->ep))
+        g->opt.load(g, piece->data, piece->bytes, g->opt.ctx);
+}
+
+int rnl_group_put_state(rnl_group *g, const void *buf, size_t n)
+{
+    if (rnl_ep_forked(g->ep))
+        return rnl_fail(RNL_ERR_FORKED, "the group belongs to the process that opened it");
+    if (!g->saving)
+        return rnl_fail(RNL_ERR_CONTEXT, "rnl_group_put_state was called outside the function `save`");
+    if (n > RNL_GROUP_MESSAGE_MAX || n > RNL_GROUP_STATE_MAX - g->saved_bytes)
+        return rnl_fail(RNL_ERR_TOO_LONG, "a piece of the state has at most %d bytes, and all of them %d",
+                        RNL_GROUP_MESSAGE_MAX, RNL_GROUP_STATE_MAX);
+    struct rnl_order_item *item = rnl_order_item_new(g->order, n);
+    if (!item) {
+        rnl_order_fail(g->order, RNL_ERR_NO_MEMORY);
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %zu bytes of the state for a rank that joins", n);
+    }
+    if (n)
+        memcpy(item->data, buf, n);
+    g->saved_bytes += n;
+    rnl_order_put_state(g->order, item);
+    return 0;
+}
+
+static const struct rnl_order_ops ops = {
+    .send = rnl_group_put, .deliver = deliver, .ended = ended, .save = save, .load = load};
 
 static void died(struct rnl_ep_watch *watch, uint32_t rank)
 {
@@ -107,11 +154,25 @@ static void leave(struct rnl_group *g, uint32_t before)
     rnl_ep_leave(g->ep);
 }
 
+/* Whether the ranks are given once, ascending, and are ranks of the job. */
+static int check_ranks(const rnl_endpoint *ep, unsigned count, const unsigned *ranks)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (ranks[i] >= ep->size)
+            return rnl_fail(RNL_ERR_RANK, "there is no rank %u: the job has ranks 0 to %u", ranks[i], ep->size - 1);
+        if (i > 0 && ranks[i] <= ranks[i - 1])
+            return rnl_fail(RNL_ERR_ARG, "the ranks of a group are given once and ascending: %u comes after %u",
+                            ranks[i], ranks[i - 1]);
+    }
+    return 0;
+}
+
 static int check(const rnl_endpoint *ep, const struct rnl_group_options *opt)
 {
     bool found = opt->count == 0;
+    unsigned at = 0;
     if (opt->size != sizeof *opt || opt->flags & ~(uint32_t)RNL_GROUP_MAJORITY || !opt->deliver ||
-        (unsigned)opt->method > RNL_GROUP_GSB || (opt->count && !opt->ranks))
+        (unsigned)opt->method > RNL_GROUP_GSB || (opt->count && !opt->ranks) || (opt->first_count && !opt->first_ranks))
         return rnl_fail(RNL_ERR_ARG,
                         "rnl_group_open needs size = %zu, known flags and method, a function that delivers, and ranks "
                         "if there is a count",
@@ -119,14 +180,18 @@ static int check(const rnl_endpoint *ep, const struct rnl_group_options *opt)
     if ((opt->count ? opt->count : ep->size) > RNL_GROUP_MEMBERS_MAX || opt->budget > UINT32_MAX)
         return rnl_fail(RNL_ERR_ARG, "a group has at most %d members, and a budget of at most %u bytes",
                         RNL_GROUP_MEMBERS_MAX, UINT32_MAX);
-    for (unsigned i = 0; i < opt->count; i++) {
-        if (opt->ranks[i] >= ep->size)
-            return rnl_fail(RNL_ERR_RANK, "there is no rank %u: the job has ranks 0 to %u", opt->ranks[i],
-                            ep->size - 1);
-        if (i > 0 && opt->ranks[i] <= opt->ranks[i - 1])
-            return rnl_fail(RNL_ERR_ARG, "the ranks of a group are given once and ascending: %u comes after %u",
-                            opt->ranks[i], opt->ranks[i - 1]);
+    int status = check_ranks(ep, opt->count, opt->ranks);
+    if (status == 0)
+        status = check_ranks(ep, opt->first_count, opt->first_ranks);
+    if (status < 0)
+        return status;
+    for (unsigned i = 0; i < opt->count; i++)
         found |= opt->ranks[i] == ep->rank;
+    for (unsigned i = 0; opt->count && i < opt->first_count; i++) {
+        while (at < opt->count && opt->ranks[at] < opt->first_ranks[i])
+            at++;
+        if (at == opt->count || opt->ranks[at] != opt->first_ranks[i])
+            return rnl_fail(RNL_ERR_RANK, "rank %u of the first view is not in the set of ranks", opt->first_ranks[i]);
     }
     return found ? 0 : rnl_fail(RNL_ERR_RANK, "rank %u is not in the set of ranks that it gives", ep->rank);
 }
@@ -139,7 +204,7 @@ static struct rnl_group *new_group(rnl_endpoint *ep, const struct rnl_group_opti
         return NULL;
     g->ep = ep;
     g->opt = *opt;
-    g->opt.ranks = NULL;
+    g->opt.ranks = g->opt.first_ranks = NULL;
     g->members = members;
     g->watch.died = died;
     g->rank = calloc(members, sizeof *g->rank);
@@ -155,14 +220,23 @@ static struct rnl_group *new_group(rnl_endpoint *ep, const struct rnl_group_opti
         g->rank[i] = opt->count ? opt->ranks[i] : i;
         g->member[g->rank[i]] = i;
     }
+    bool *first = opt->first_count ? calloc(members, sizeof *first) : NULL;
+    if (opt->first_count && !first) {
+        rnl_group_free(g);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < opt->first_count; i++)
+        first[g->member[opt->first_ranks[i]]] = true;
     const struct rnl_order_options order = {.self = g->member[ep->rank],
                                             .size = members,
+                                            .first = first,
                                             .budget = opt->budget ? opt->budget : BUDGET,
                                             .small = 0,
                                             .flat = opt->flat,
                                             .method = method_of[opt->method],
                                             .majority = opt->flags & RNL_GROUP_MAJORITY ? 1 : 0};
     g->order = rnl_order_new(&order, &ops, g);
+    free(first);
     if (g->order)
         return g;
     rnl_group_free(g);

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "runnel/runnel.h"
+
 /* ---- items ---- */
 
 static unsigned class_of(size_t bytes)
@@ -113,6 +115,15 @@ void rnl_order_log_freeze(struct rnl_order *o)
     }
 }
 
+void rnl_order_log_begin(struct rnl_order *o, uint64_t seq)
+{
+    rnl_order_log_freeze(o);
+    for (; o->stable < o->have; o->stable++)
+        forget(o, o->stable + 1);
+    o->stable = o->have = seq - 1;
+    o->next = seq;
+}
+
 void rnl_order_release(struct rnl_order *o, uint64_t stable)
 {
     if (stable > o->next - 1)
@@ -126,10 +137,79 @@ void rnl_order_release(struct rnl_order *o, uint64_t stable)
     }
 }
 
+/* ---- for those who join ---- */
+
+void rnl_order_welcome(struct rnl_order *o)
+{
+    const struct rnl_order_item *view = *log_slot(o, o->have);
+    const size_t before = o->opt.size * sizeof(uint64_t);
+    struct rnl_order_head head = head_of(o, RNL_ORDER_WELCOME, o->have);
+    struct rnl_order_head again = head_of(o, RNL_ORDER_JOIN, 0);
+    struct rnl_order_item *item = rnl_order_item_new(o, before + view->bytes);
+    if (!item) {
+        rnl_order_fail(o, RNL_ERR_NO_MEMORY);
+        return;
+    }
+    again.flags = RNL_ORDER_ROOT;
+    again.member = o->opt.self;
+    for (uint32_t i = 0; i < o->opt.size; i++)
+        memcpy(item->data + i * sizeof(uint64_t), &o->member[i].in_log, sizeof(uint64_t));
+    memcpy(item->data + before, view->data, view->bytes);
+    for (uint32_t i = 0; i < o->opt.size; i++)
+        if (o->member[i].newly)
+            send_head(o, i, &head, item);
+        else if (o->member[i].dropped)
+            send_head(o, i, &again, NULL);
+    rnl_order_item_drop(o, item);
+}
+
+void rnl_order_put_state(struct rnl_order *o, struct rnl_order_item *item)
+{
+    list_put(&o->state, item);
+}
+
+static void take_state(struct rnl_order *o, const struct rnl_order_item *view)
+{
+    uint32_t epoch;
+    bool joins = false;
+    memcpy(&epoch, view->data, sizeof epoch);
+    for (uint32_t i = 0; i < o->in_view; i++)
+        joins |= o->member[o->view[i]].newly;
+    if (!joins || o->flushing || epoch != o->epoch || o->sequencer != o->opt.self)
+        return;
+    if (o->ops->save)
+        o->ops->save(o->ctx);
+    o->state_at = view->seq;
+}
+
+void rnl_order_give_state(struct rnl_order *o)
+{
+    if (!o->state_at || o->stable < o->state_at)
+        return;
+    struct rnl_order_head head = head_of(o, RNL_ORDER_SNAPSHOT, o->state_at);
+    struct rnl_order_item *piece = o->state.first;
+    do {
+        head.flags = piece && piece->next ? 0 : RNL_ORDER_LAST;
+        for (uint32_t i = 0; i < o->in_view; i++)
+            if (o->member[o->view[i]].newly)
+                send_head(o, o->view[i], &head, piece);
+        piece = piece ? piece->next : NULL;
+    } while (piece);
+    rnl_order_drop_state(o);
+}
+
+void rnl_order_drop_state(struct rnl_order *o)
+{
+    rnl_order_list_drop(o, &o->state);
+    o->state_at = 0;
+}
+
+/* ---- delivery ---- */
+
 /* Items are delivered one after another, also where what is delivered causes more. */
 static void deliver(struct rnl_order *o)
 {
-    if (o->delivering)
+    if (o->delivering || o->blank)
         return;
     o->delivering = true;
     while (o->next <= o->have && !o->ended) {
@@ -137,6 +217,8 @@ static void deliver(struct rnl_order *o)
         o->stats.delivered += !item->view;
         o->stats.views += item->view;
         o->unacked += item_cost(item);
+        if (item->view)
+            take_state(o, item);
         o->ops->deliver(o->ctx, item);
         o->next++;
     }

@@ -7,19 +7,6 @@
 
 /* ---- sending ---- */
 
-static uint32_t place_in_view(const struct rnl_order *o, uint32_t member)
-{
-    uint32_t low = 0, high = o->in_view;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (o->view[middle] < member)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static bool is_flat(const struct rnl_order *o)
 {
     return o->in_view <= o->opt.flat;
@@ -30,8 +17,8 @@ static uint32_t parent_of(const struct rnl_order *o, uint32_t root)
 {
     if (is_flat(o) || root == o->opt.self)
         return root;
-    uint32_t n = o->in_view, at = place_in_view(o, root);
-    uint32_t r = (place_in_view(o, o->opt.self) + n - at) % n;
+    uint32_t n = o->in_view, at = o->member[root].at;
+    uint32_t r = (o->member[o->opt.self].at + n - at) % n;
     return o->view[((r - 1) / 2 + at) % n];
 }
 
@@ -45,8 +32,8 @@ static void send_to_all(struct rnl_order *o, uint32_t root, uint32_t but, const 
                 send_head(o, o->view[i], head, item);
         return;
     }
-    uint32_t n = o->in_view, at = place_in_view(o, root);
-    uint32_t r = (place_in_view(o, o->opt.self) + n - at) % n;
+    uint32_t n = o->in_view, at = o->member[root].at;
+    uint32_t r = (o->member[o->opt.self].at + n - at) % n;
     for (uint32_t child = 2 * r + 1; child <= 2 * r + 2 && child < n; child++) {
         send_head(o, o->view[(child + at) % n], head, item);
         o->stats.forwarded += root != o->opt.self;
@@ -110,7 +97,7 @@ void rnl_order_place_own(struct rnl_order *o, struct rnl_order_item *item)
 
 bool rnl_order_room(const struct rnl_order *o)
 {
-    return o->own_bytes <= o->share / 2;
+    return !o->blank && o->own_bytes <= o->share / 2;
 }
 
 void rnl_order_send(struct rnl_order *o, struct rnl_order_item *item)
@@ -136,6 +123,7 @@ void rnl_order_note_ack(struct rnl_order *o, uint32_t member, uint64_t seq)
         if (o->member[o->view[i]].acked < seq)
             seq = o->member[o->view[i]].acked;
     rnl_order_release(o, seq);
+    rnl_order_give_state(o);
     if (o->unannounced < o->share / 4)
         return;
     o->unannounced = 0;

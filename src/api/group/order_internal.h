@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { ITEM_CLASSES = 32, SMALL_FLAT = 2048, SMALL_TREE = 16384, ACK_BYTES_MAX = 32 << 10 };
+enum { ITEM_CLASSES = 32, SMALL_FLAT = 2048, SMALL_TREE = 16384, ACK_BYTES_MAX = 32 << 10, EPOCHS_AHEAD_MAX = 1 << 20 };
 
 struct list {
     struct rnl_order_item *first, *last;
@@ -17,13 +17,21 @@ struct list {
 
 struct member {
     bool in_view, excluded, leaving; /* once excluded, it never comes back */
-    bool answered;                   /* STATE of this attempt has come */
+    bool in_first;                   /* in the first view */
+    bool joins;                      /* it has asked to be let in */
+    bool newly;                      /* in the view: it has joined with it */
+    bool was;                        /* it has been in a view */
+    bool dropped;                    /* it was new in the view before, and is not in this one */
+    bool asked;                      /* while this member joins: it knows of that */
+    bool answered, blank;            /* STATE of this attempt has come, and said so */
     uint64_t end;                    /* what STATE or CUT said that it has */
     uint64_t in_log;                 /* lseq of its last message in the log, up to `have` */
     uint64_t seen;                   /* sequencer: lseq of its last message that has a place */
     uint64_t acked;                  /* sequencer: delivered there */
     uint64_t kept_bytes;             /* cost of its messages in the log */
     uint32_t kept;                   /* number of them */
+    uint32_t at;                     /* in the view */
+    uint32_t mark;                   /* that was set last */
     struct list queue;               /* its BB messages that have no place yet */
     struct list awaited;             /* places of its BB messages that have not come; not ready */
 };
@@ -36,15 +44,20 @@ struct rnl_order {
     struct member *member;
 
     /* the view */
-    uint32_t *view, in_view; /* its members, ascending */
+    uint32_t *view, in_view; /* its members, the oldest first */
+    uint32_t mark;           /* to meet each member once */
     uint32_t epoch;          /* of the view */
     uint32_t sequencer;
     uint32_t promised, coordinator; /* the attempt agreed to last, and whose it is */
     bool flushing, ended, delivering, leaves;
     bool install_due;                /* the view of `promised` is in the log */
+    bool seek_due, let_in_due;       /* others may have to be asked, or let in */
+    bool blank;                      /* it joins, and has not got the state yet */
     struct rnl_order_item *cut_view; /* the view that is to come after place `cut`; NULL = CUT has not come */
     uint64_t cut;
     struct list early; /* messages of views that this member has not reached */
+    struct list state; /* sequencer: the pieces for those who join; blank: those that have come */
+    uint64_t state_at; /* place of the view that the pieces are for; 0 = there are none */
 
     /* the log: places stable + 1 to stable + log_mask */
     struct rnl_order_item **log;
@@ -104,11 +117,17 @@ void rnl_order_log_put(struct rnl_order *o, uint64_t seq, struct rnl_order_item 
 void rnl_order_log_replace(struct rnl_order *o, struct rnl_order_item *awaited, struct rnl_order_item *item);
 /* The own message `lseq` that has no place, or NULL. */
 struct rnl_order_item *rnl_order_own(const struct rnl_order *o, uint64_t lseq);
+/* Forgets all: the log begins at `seq`. */
+void rnl_order_log_begin(struct rnl_order *o, uint64_t seq);
 /* Forgets all after `have`, but own messages, which lose their places. */
 void rnl_order_log_freeze(struct rnl_order *o);
 void rnl_order_release(struct rnl_order *o, uint64_t stable);
 /* Takes into `have` what follows it, and delivers. */
 void rnl_order_advance(struct rnl_order *o);
+
+void rnl_order_welcome(struct rnl_order *o);    /* at the sequencer of a new view: those new in it or dropped */
+void rnl_order_give_state(struct rnl_order *o); /* if all have the view */
+void rnl_order_drop_state(struct rnl_order *o);
 
 /* ---- order.c ---- */
 
@@ -128,7 +147,23 @@ void rnl_order_acknowledge(struct rnl_order *o);
 void rnl_order_normal(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head,
                       struct rnl_order_item *item);
 
+/* ---- join.c ---- */
+
+/* Asks to be let in. */
+void rnl_order_join(struct rnl_order *o);
+/* Does what is due: see seek_due, let_in_due. */
+void rnl_order_join_due(struct rnl_order *o);
+bool rnl_order_join_input(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head,
+                          struct rnl_order_item *item);
+
 /* ---- view.c ---- */
+
+/* Whether the item is a view. */
+bool rnl_order_is_view(struct rnl_order *o, const struct rnl_order_item *item);
+/* The first of the view that is not excluded. */
+uint32_t rnl_order_oldest(const struct rnl_order *o);
+/* Makes a new view, or informs whoever does. */
+void rnl_order_start(struct rnl_order *o);
 
 /* Member `from` has broken the protocol. */
 void rnl_order_bad(struct rnl_order *o, uint32_t from);
@@ -138,6 +173,8 @@ void rnl_order_view_input(struct rnl_order *o, uint32_t from, const struct rnl_o
 void rnl_order_view_reached(struct rnl_order *o, const struct rnl_order_item *item);
 /* Begins to send and receive in the new view. */
 void rnl_order_install(struct rnl_order *o);
+void rnl_order_note_death(struct rnl_order *o, uint32_t member);
+void rnl_order_wish_to_leave(struct rnl_order *o);
 void rnl_order_end(struct rnl_order *o, int status);
 
 #endif

@@ -8,8 +8,6 @@
 
 #include "runnel/runnel.h"
 
-enum { EPOCHS_AHEAD_MAX = 1 << 20 };
-
 static bool takes_part(const struct member *m)
 {
     return m->in_view && !m->excluded;
@@ -22,7 +20,7 @@ static bool matters(const struct rnl_order *o, uint32_t member)
     return o->member[member].in_view || (o->flushing && o->coordinator == member);
 }
 
-static uint32_t lowest(const struct rnl_order *o)
+uint32_t rnl_order_oldest(const struct rnl_order *o)
 {
     for (uint32_t i = 0; i < o->in_view; i++)
         if (takes_part(&o->member[o->view[i]]))
@@ -35,6 +33,10 @@ void rnl_order_end(struct rnl_order *o, int status)
     if (o->ended)
         return;
     o->ended = true;
+    const struct rnl_order_head head = head_of(o, RNL_ORDER_GONE, 0);
+    for (uint32_t i = 0; i < o->opt.size; i++)
+        if (o->member[i].joins)
+            send_head(o, i, &head, NULL); /* it is to ask others */
     o->ops->ended(o->ctx, status);
 }
 
@@ -59,7 +61,6 @@ static struct rnl_order_item *set_of_excluded(struct rnl_order *o)
     return set;
 }
 
-/* Whether the set is one. */
 static bool is_set(const struct rnl_order *o, const struct rnl_order_item *set)
 {
     return set && set->bytes == set_bytes(o);
@@ -101,6 +102,7 @@ static void freeze(struct rnl_order *o, uint32_t epoch, uint32_t coordinator)
     o->flushing = true;
     rnl_order_item_drop(o, o->cut_view);
     o->cut_view = NULL;
+    rnl_order_drop_state(o);
     rnl_order_log_freeze(o);
 }
 
@@ -115,6 +117,7 @@ static void attempt(struct rnl_order *o)
     for (uint32_t i = 0; i < o->in_view && !o->ended; i++) {
         struct member *m = &o->member[o->view[i]];
         m->answered = o->view[i] == o->opt.self;
+        m->blank = false;
         if (m->excluded)
             o->ops->send(o->ctx, o->view[i], &out, NULL); /* if it lives, it is not to wait */
         else if (!m->answered)
@@ -124,10 +127,13 @@ static void attempt(struct rnl_order *o)
     conclude(o);
 }
 
-/* Something is to change: makes a new view, or informs whoever does. */
-static void start(struct rnl_order *o)
+void rnl_order_start(struct rnl_order *o)
 {
-    uint32_t coordinator = lowest(o);
+    uint32_t coordinator = rnl_order_oldest(o);
+    if (o->blank) {
+        o->seek_due = true;
+        return;
+    }
     if (o->ended || coordinator == UINT32_MAX)
         return;
     if (coordinator == o->opt.self)
@@ -136,67 +142,95 @@ static void start(struct rnl_order *o)
         send_set(o, coordinator, head_of(o, RNL_ORDER_GONE, 0));
 }
 
-static void gone(struct rnl_order *o, uint32_t member)
+void rnl_order_note_death(struct rnl_order *o, uint32_t member)
 {
     struct member *m = &o->member[member];
     if (m->excluded)
         return;
     m->excluded = true;
-    if (matters(o, member))
-        start(o);
-}
-
-void rnl_order_died(struct rnl_order *o, uint32_t member)
-{
-    gone(o, member);
+    if (o->blank || matters(o, member))
+        rnl_order_start(o);
 }
 
 void rnl_order_bad(struct rnl_order *o, uint32_t from)
 {
     o->stats.refused++;
     if (from != o->opt.self)
-        gone(o, from);
+        rnl_order_note_death(o, from);
 }
 
 static void cut(struct rnl_order *o, uint32_t donor, const struct rnl_order_item *ends);
 
+/* Whether enough are left: more than half of the view, and of those in it who had the state before it, since the
+ * view before may not know of the others. */
+static bool are_enough(const struct rnl_order *o)
+{
+    uint32_t n = 0, with_state = 0, had = 0;
+    for (uint32_t i = 0; i < o->in_view; i++) {
+        const bool here = takes_part(&o->member[o->view[i]]), newly = o->member[o->view[i]].newly;
+        n += here;
+        with_state += !newly;
+        had += here && !newly;
+    }
+    return !o->opt.majority || (2 * n > o->in_view && 2 * had > with_state);
+}
+
+/* What is to become of that member, or that it has no part in the new view. */
+static bool role_of(const struct rnl_order *o, uint32_t i, struct rnl_order_end *end)
+{
+    const struct member *m = &o->member[i];
+    bool joins = m->in_view ? m->blank : m->joins;
+    *end = (struct rnl_order_end){.member = i,
+                                  .role = joins        ? RNL_ORDER_JOINS
+                                          : m->leaving ? RNL_ORDER_LEAVES
+                                                       : RNL_ORDER_STAYS,
+                                  .seq = joins ? 0 : m->end};
+    return (m->in_view || joins) && !m->excluded;
+}
+
+/* The next in the order of the new view, with `at` 0 at first: those of this one, then those who join or still do. */
+static bool next_of(const struct rnl_order *o, uint32_t *at, struct rnl_order_end *end)
+{
+    while (*at < o->in_view + o->opt.size) {
+        uint32_t i = *at < o->in_view ? o->view[*at] : *at - o->in_view;
+        bool old = (*at)++ < o->in_view;
+        if ((!old || o->member[i].in_view) && role_of(o, i, end) && old == (end->role != RNL_ORDER_JOINS))
+            return true;
+    }
+    return false;
+}
+
 /* Once all have answered: cuts at the end of the longest log. */
 static void conclude(struct rnl_order *o)
 {
-    uint32_t donor = o->opt.self, n = 0;
-    for (uint32_t i = 0; i < o->in_view; i++) {
-        const struct member *m = &o->member[o->view[i]];
-        if (!takes_part(m))
-            continue;
-        if (!m->answered)
+    const struct rnl_order_head out = head_of(o, RNL_ORDER_OUT, 0);
+    uint32_t donor = o->opt.self, n = 0, stay = 0, at = 0;
+    struct rnl_order_end end;
+    for (uint32_t i = 0; i < o->in_view; i++)
+        if (takes_part(&o->member[o->view[i]]) && !o->member[o->view[i]].answered)
             return;
-        if (m->end > o->member[donor].end)
-            donor = o->view[i];
-        n++;
+    for (; next_of(o, &at, &end); n++) {
+        if (end.seq > o->member[donor].end)
+            donor = end.member;
+        stay += end.role == RNL_ORDER_STAYS;
     }
-    if (o->opt.majority && 2 * n <= o->in_view) {
-        rnl_order_fail(o, RNL_ERR_REFUSED);
-        return;
-    }
-    struct rnl_order_item *ends = rnl_order_item_new(o, n * sizeof(struct rnl_order_end));
+    struct rnl_order_item *ends = are_enough(o) ? rnl_order_item_new(o, n * sizeof(struct rnl_order_end)) : NULL;
     if (!ends) {
-        rnl_order_fail(o, RNL_ERR_NO_MEMORY);
+        rnl_order_fail(o, are_enough(o) ? RNL_ERR_NO_MEMORY : RNL_ERR_REFUSED);
         return;
     }
-    unsigned char *at = ends->data;
-    for (uint32_t i = 0; i < o->in_view; i++) {
-        const struct member *m = &o->member[o->view[i]];
-        const struct rnl_order_end end = {.member = o->view[i], .leaves = m->leaving, .seq = m->end};
-        if (!takes_part(m))
-            continue;
-        memcpy(at, &end, sizeof end);
-        at += sizeof end;
-    }
+    for (n = at = 0; next_of(o, &at, &end);)
+        if (end.role == RNL_ORDER_JOINS && !stay)
+            send_head(o, end.member, &out, NULL); /* there is nobody left to join */
+        else
+            memcpy(ends->data + n++ * sizeof end, &end, sizeof end);
+    ends->bytes = n * (uint32_t)sizeof end;
     struct rnl_order_head head = head_of(o, RNL_ORDER_CUT, o->member[donor].end);
     head.epoch = o->promised;
     head.member = donor;
     for (uint32_t i = 0; i < o->in_view; i++)
-        send_head(o, o->view[i], &head, ends);
+        if (!o->member[o->view[i]].blank)
+            send_head(o, o->view[i], &head, ends);
     o->cut = head.seq;
     cut(o, donor, ends);
     rnl_order_item_drop(o, ends);
@@ -208,13 +242,14 @@ static bool take_state(struct rnl_order *o, uint32_t from, const struct rnl_orde
     struct member *m = &o->member[from];
     if (!o->flushing || head->epoch != o->promised || o->coordinator != o->opt.self || m->answered)
         return true; /* of an earlier attempt */
-    if (!is_set(o, set) || head->seq - o->stable > o->log_mask)
+    m->blank = (head->flags & RNL_ORDER_BLANK) != 0;
+    if (!is_set(o, set) || (!m->blank && head->seq - o->stable > o->log_mask))
         return false;
     m->answered = true;
     m->end = head->seq;
     m->leaving |= (head->flags & RNL_ORDER_LEAVING) != 0;
     if (merge(o, set))
-        start(o);
+        rnl_order_start(o);
     else
         conclude(o);
     return true;
@@ -227,7 +262,7 @@ static bool take_refuse(struct rnl_order *o, const struct rnl_order_head *head)
     if (head->seq < o->promised || head->seq - o->promised > EPOCHS_AHEAD_MAX)
         return false;
     o->promised = (uint32_t)head->seq;
-    start(o);
+    rnl_order_start(o);
     return true;
 }
 
@@ -252,7 +287,7 @@ static bool take_flush(struct rnl_order *o, uint32_t from, const struct rnl_orde
     freeze(o, head->epoch, from);
     struct rnl_order_head state = head_of(o, RNL_ORDER_STATE, o->have);
     state.epoch = head->epoch;
-    state.flags = o->leaves ? RNL_ORDER_LEAVING : 0;
+    state.flags = o->blank ? RNL_ORDER_BLANK : o->leaves ? RNL_ORDER_LEAVING : 0;
     send_set(o, from, state);
     return true;
 }
@@ -285,7 +320,7 @@ static void fill(struct rnl_order *o, uint32_t to, uint64_t after)
     }
 }
 
-/* The view after the cut: its epoch, and those of `ends` who do not leave. */
+/* The view after the cut: its epoch, and those of `ends` who stay or join. */
 static void cut(struct rnl_order *o, uint32_t donor, const struct rnl_order_item *ends)
 {
     uint32_t n = ends->bytes / sizeof(struct rnl_order_end), members = 0;
@@ -298,10 +333,11 @@ static void cut(struct rnl_order *o, uint32_t donor, const struct rnl_order_item
     for (uint32_t i = 0; i < n; i++) {
         struct rnl_order_end end;
         memcpy(&end, ends->data + i * sizeof end, sizeof end);
+        uint32_t member = end.member | (end.role == RNL_ORDER_JOINS ? RNL_ORDER_NEW : 0);
         o->member[end.member].end = end.seq;
-        if (!end.leaves)
-            memcpy(view->data + ++members * sizeof(uint32_t), &end.member, sizeof end.member);
-        if (donor == o->opt.self && end.seq < o->cut)
+        if (end.role != RNL_ORDER_LEAVES)
+            memcpy(view->data + ++members * sizeof member, &member, sizeof member);
+        if (donor == o->opt.self && end.seq < o->cut && end.role != RNL_ORDER_JOINS)
             fill(o, end.member, end.seq);
     }
     view->bytes = (members + 1) * (uint32_t)sizeof(uint32_t);
@@ -311,23 +347,33 @@ static void cut(struct rnl_order *o, uint32_t donor, const struct rnl_order_item
     try_cut(o);
 }
 
+/* Whether there is that member, and it was not met since o->mark was counted up. */
+static bool is_first(struct rnl_order *o, uint32_t member)
+{
+    if (member >= o->opt.size || o->member[member].mark == o->mark)
+        return false;
+    o->member[member].mark = o->mark;
+    return true;
+}
+
 static bool take_cut(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head,
                      const struct rnl_order_item *ends)
 {
-    if (!o->flushing || head->epoch != o->promised || from != o->coordinator)
+    if (!o->flushing || head->epoch != o->promised || from != o->coordinator || o->blank)
         return true; /* of an earlier attempt */
-    uint32_t n = ends ? ends->bytes / (uint32_t)sizeof(struct rnl_order_end) : 0, after = 0;
+    uint32_t n = ends ? ends->bytes / (uint32_t)sizeof(struct rnl_order_end) : 0;
     bool donor = false;
+    o->mark++;
     if (!n || n > o->opt.size || ends->bytes != n * sizeof(struct rnl_order_end) || head->seq < o->have ||
         head->seq - o->stable >= o->log_mask)
         return false;
     for (uint32_t i = 0; i < n; i++) {
         struct rnl_order_end end;
         memcpy(&end, ends->data + i * sizeof end, sizeof end);
-        if (end.member >= o->opt.size || (i > 0 && end.member <= after) || end.seq > head->seq || end.leaves > 1)
+        if (!is_first(o, end.member) || end.seq > head->seq || end.role > RNL_ORDER_JOINS ||
+            (end.member == o->opt.self && end.role == RNL_ORDER_JOINS))
             return false;
-        donor |= end.member == head->member && end.seq == head->seq;
-        after = end.member;
+        donor |= end.member == head->member && end.seq == head->seq && end.role != RNL_ORDER_JOINS;
     }
     if (!donor || (head->member == o->opt.self && head->seq != o->have))
         return false;
@@ -336,17 +382,20 @@ static bool take_cut(struct rnl_order *o, uint32_t from, const struct rnl_order_
     return true;
 }
 
-static bool is_view(const struct rnl_order *o, const struct rnl_order_item *item)
+bool rnl_order_is_view(struct rnl_order *o, const struct rnl_order_item *item)
 {
-    uint32_t n = item->bytes / (uint32_t)sizeof(uint32_t), before = 0;
+    uint32_t n = item->bytes / (uint32_t)sizeof(uint32_t);
+    bool newly = false;
+    o->mark++;
     if (n < 1 || n - 1 > o->opt.size || item->bytes % sizeof(uint32_t))
         return false;
     for (uint32_t i = 1; i < n; i++) {
         uint32_t member;
         memcpy(&member, item->data + i * sizeof member, sizeof member);
-        if (member >= o->opt.size || (i > 1 && member <= before))
+        bool is_new = member & RNL_ORDER_NEW;
+        if (!is_first(o, member & ~RNL_ORDER_NEW) || (is_new ? i == 1 : newly))
             return false;
-        before = member;
+        newly |= is_new;
     }
     return true;
 }
@@ -356,9 +405,9 @@ static bool take_fill(struct rnl_order *o, const struct rnl_order_head *head, st
 {
     bool view = head->flags & RNL_ORDER_ROOT, own = !view && head->member == o->opt.self;
     struct rnl_order_item *mine = own ? rnl_order_own(o, head->lseq) : NULL;
-    bool stale = !o->flushing || head->epoch != o->promised;
-    if (stale || !item || head->member >= o->opt.size || !log_is_free(o, head->seq) || (view && !is_view(o, item)) ||
-        (own && !mine)) {
+    bool stale = !o->flushing || head->epoch != o->promised || o->blank;
+    if (stale || !item || head->member >= o->opt.size || !log_is_free(o, head->seq) ||
+        (view && !rnl_order_is_view(o, item)) || (own && !mine)) {
         rnl_order_item_drop(o, item);
         return stale;
     }
@@ -380,13 +429,23 @@ static bool take_fill(struct rnl_order *o, const struct rnl_order_head *head, st
 
 void rnl_order_view_reached(struct rnl_order *o, const struct rnl_order_item *item)
 {
-    for (uint32_t i = 0; i < o->opt.size; i++)
-        o->member[i].in_view = false;
+    for (uint32_t i = 0; i < o->opt.size; i++) {
+        struct member *m = &o->member[i];
+        m->dropped = m->in_view && m->newly;
+        m->in_view = m->newly = false;
+    }
     memcpy(&o->epoch, item->data, sizeof o->epoch);
     o->in_view = item->bytes / (uint32_t)sizeof(uint32_t) - 1;
-    memcpy(o->view, item->data + sizeof o->epoch, o->in_view * sizeof *o->view);
-    for (uint32_t i = 0; i < o->in_view; i++)
-        o->member[o->view[i]].in_view = true;
+    for (uint32_t k = 0; k < o->in_view; k++) {
+        uint32_t member;
+        memcpy(&member, item->data + (k + 1) * sizeof member, sizeof member);
+        struct member *m = &o->member[member & ~RNL_ORDER_NEW];
+        o->view[k] = member & ~RNL_ORDER_NEW;
+        m->at = k;
+        m->newly = member & RNL_ORDER_NEW;
+        m->in_view = m->was = true;
+        m->joins = m->dropped = false;
+    }
     o->sequencer = o->in_view ? o->view[0] : UINT32_MAX;
     o->install_due = o->flushing && o->epoch == o->promised;
 }
@@ -421,6 +480,8 @@ void rnl_order_install(struct rnl_order *o)
     if (!o->member[o->opt.self].in_view)
         return;
     o->unacked = o->ack_bytes;
+    if (o->sequencer == o->opt.self)
+        rnl_order_welcome(o);
     o->delivering = true; /* what is delivered may send, and would come before what is sent here */
     for (struct rnl_order_item *item = o->own.first, *next; item; item = next) {
         next = item->next;
@@ -429,23 +490,29 @@ void rnl_order_install(struct rnl_order *o)
     }
     take_early(o);
     o->delivering = was;
+    const bool coordinator = rnl_order_oldest(o) == o->opt.self;
     for (uint32_t i = 0; i < o->in_view; i++) {
         const struct member *m = &o->member[o->view[i]];
-        change |= m->excluded || (m->leaving && lowest(o) == o->opt.self);
+        change |= m->excluded || (m->leaving && coordinator);
     }
     if (change && !o->flushing)
-        start(o);
+        rnl_order_start(o);
     else if (o->leaves && !o->flushing)
-        rnl_order_leave(o);
+        rnl_order_wish_to_leave(o);
+    o->let_in_due = true;
 }
 
 /* ---- leaving ---- */
 
-void rnl_order_leave(struct rnl_order *o)
+void rnl_order_wish_to_leave(struct rnl_order *o)
 {
     struct rnl_order_head head = head_of(o, RNL_ORDER_LEAVE, 0);
-    uint32_t coordinator = lowest(o);
+    uint32_t coordinator = rnl_order_oldest(o);
     o->leaves = o->member[o->opt.self].leaving = true;
+    if (o->blank) {
+        rnl_order_fail(o, 0);
+        return;
+    }
     if (o->flushing || o->ended)
         return; /* STATE says so, or the new view begins with it */
     if (coordinator == o->opt.self)
@@ -457,15 +524,16 @@ void rnl_order_leave(struct rnl_order *o)
 static void take_leave(struct rnl_order *o, uint32_t from)
 {
     o->member[from].leaving = true;
-    if (!o->flushing && o->member[from].in_view && lowest(o) == o->opt.self)
+    if (!o->flushing && o->member[from].in_view && rnl_order_oldest(o) == o->opt.self)
         attempt(o);
 }
 
 void rnl_order_fail(struct rnl_order *o, int status)
 {
     struct rnl_order_head head = head_of(o, RNL_ORDER_GONE, 0);
-    for (uint32_t i = 0; i < o->in_view && !o->ended; i++)
-        send_head(o, o->view[i], &head, NULL);
+    for (uint32_t i = 0; i < o->opt.size && !o->ended; i++)
+        if (o->member[i].in_view || o->member[i].asked)
+            send_head(o, i, &head, NULL);
     rnl_order_end(o, status);
 }
 
@@ -475,16 +543,20 @@ static bool take_gone(struct rnl_order *o, uint32_t from, const struct rnl_order
 {
     const struct rnl_order_head out = head_of(o, RNL_ORDER_OUT, 0);
     if (!set) {
-        gone(o, from);
+        rnl_order_note_death(o, from);
         return true;
     }
     if (!is_set(o, set))
         return false;
+    if (o->blank && o->in_view) { /* there is nobody left of whom to get the state */
+        rnl_order_fail(o, RNL_ERR_REFUSED);
+        return true;
+    }
     bool late = head->epoch < o->epoch, more = merge(o, set);
     if (late && !o->member[from].in_view)
         send_head(o, from, &out, NULL); /* it wanted to leave */
     if (more || (late && o->member[from].in_view))
-        start(o);
+        rnl_order_start(o);
     return true;
 }
 
