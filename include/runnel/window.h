@@ -175,8 +175,7 @@ RNL_PUBLIC RNL_CHECK int rnl_quiet(rnl_endpoint *ep, unsigned peer, int64_t time
  * revokes, what is carried, acknowledgements and timers go on meanwhile. It takes over when nothing was called for
  * about a millisecond, and steps back at the next call, which waits for what it is just doing; calls take no lock. It
  * runs no function of the program but those of offers with RNL_OFFER_IN_THREAD, these one at a time and never beside a
- * call. A message to the program waits for the program, and so does what the same peer sends over the same endpoint
- * after it: in the virtual cluster that holds its puts up, else it does not. While the program waits by rnl_fd or
+ * call. A message to the program waits for the program, which holds up no put. While the program waits by rnl_fd or
  * rnl_arm the thread does nothing. It ends in rnl_close. Returns 0, also if it runs; RNL_ERR_UNSUPPORTED (an endpoint
  * that threads share, or a virtual process), _CONTEXT (inside handlers), _SYSTEM, _FORKED. */
 RNL_PUBLIC RNL_CHECK int rnl_progress_start(rnl_endpoint *ep);

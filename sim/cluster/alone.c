@@ -43,6 +43,9 @@ struct vc_alone {
     struct vc_alone *next;
     struct rnl_sim_coro_ticket ticket;
     bool sleeps;
+    int number;                /* of its descriptor, which programs cannot wait on; -1 = nobody has asked for it */
+    bool raised, watched;      /* that is readable; it wakes all of the process */
+    uint64_t until_ns;         /* it is from then on in any case */
     struct rnl_socket *socket; /* below env->datagrams, until that is closed */
 };
 
@@ -156,8 +159,12 @@ static void wake(struct vc_alone *a)
 {
     struct vc_cluster *c = a->process->cluster;
     const uint64_t debt = vc_process_now ? vc_process_now->debt_ns : 0;
-    if (a->sleeps)
-        (void)vc_process_wake(a->process, a->ticket, rnl_sim_now(c->sim) + (debt + VC_WAKE_NS) * VC_TICKS_PER_NS, 1);
+    for (struct vc_alone *b = a->process->alone; b; b = b->next)
+        if (b->sleeps && (b == a || a->watched))
+            (void)vc_process_wake(b->process, b->ticket, rnl_sim_now(c->sim) + (debt + VC_WAKE_NS) * VC_TICKS_PER_NS,
+                                  1);
+    if (a->watched)
+        vc_env_rung(c, a->process->rank);
 }
 
 static void look(struct vc_cluster *c)
@@ -221,24 +228,121 @@ static void sense_fence(struct rnl_env *env, uint8_t *d)
     (void)env, (void)d;
 }
 
-static int no_fd(struct rnl_env *env)
+static bool is_readable(int fd)
 {
-    (void)env;
-    return rnl_fail(RNL_ERR_UNSUPPORTED, "in the virtual cluster an endpoint alone has no descriptor: use rnl_wait");
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+/* When the descriptor becomes readable, a is woken. */
+static void arm(struct vc_alone *a, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = a};
+    (void)epoll_ctl(a->process->cluster->meet->epoll, a->fd < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &e);
+    a->fd = fd;
+}
+
+/* ---- descriptors: what windows wait on besides ---- */
+
+static int fd_of(struct rnl_env *env)
+{
+    return vc_process_number(process_of(env), &alone_of(env)->number);
+}
+
+static int fd_watch(struct rnl_env *env, int number)
+{
+    return vc_alone_watched(process_of(env), number);
+}
+
+static void fd_drain(struct rnl_env *env)
+{
+    alone_of(env)->raised = false;
+    rnl_meet_real_ops.fd_drain(env);
+}
+
+static void fd_until(struct rnl_env *env, uint64_t ns)
+{
+    alone_of(env)->until_ns = ns;
+}
+
+static void fd_raise(struct rnl_env *env, uint32_t rank)
+{
+    if (rank != env->rank) {
+        rnl_meet_real_ops.fd_raise(env, rank);
+        return;
+    }
+    alone_of(env)->raised = true;
+    wake(alone_of(env));
+}
+
+int vc_alone_watched(struct vc_process *vp, int number)
+{
+    for (struct vc_alone *a = vp->alone; a; a = a->next) {
+        if (a->number != number)
+            continue;
+        a->watched = true;
+        return 0;
+    }
+    return rnl_fail(RNL_ERR_SYSTEM, "descriptor %d of rank %u is none of an endpoint alone", number, vp->rank);
+}
+
+/* Gives when it is readable in any case; *fd is what makes it so before. */
+static uint64_t due(struct vc_alone *a, int *fd)
+{
+    uint64_t ns;
+    *fd = rnl_meet_looks_at(a->env, &ns);
+    return ns < a->until_ns ? ns : a->until_ns;
+}
+
+static bool has(struct vc_alone *a)
+{
+    int fd;
+    return a->raised || vc_process_ns(a->process) >= due(a, &fd) || is_readable(fd);
+}
+
+static bool others_have(const struct vc_process *vp, const struct vc_alone *self)
+{
+    for (struct vc_alone *a = vp->alone; a; a = a->next)
+        if (a != self && a->watched && a->env && has(a))
+            return true;
+    return false;
+}
+
+/* As vc_alone_watch, but without one that sleeps itself, and has looked. */
+static bool watch_others(struct vc_process *vp, const struct vc_alone *self, uint64_t *until_ns)
+{
+    if (others_have(vp, self))
+        return true;
+    for (struct vc_alone *a = vp->alone; a; a = a->next) {
+        int fd;
+        if (a == self || !a->watched || !a->env)
+            continue;
+        const uint64_t ns = due(a, &fd);
+        *until_ns = ns < *until_ns ? ns : *until_ns;
+        arm(a, fd);
+    }
+    return false;
+}
+
+bool vc_alone_readable(const struct vc_process *vp)
+{
+    return others_have(vp, NULL);
+}
+
+bool vc_alone_watch(struct vc_process *vp, uint64_t *until_ns)
+{
+    return watch_others(vp, NULL, until_ns);
 }
 
 static void sleep_on(struct rnl_env *env, int fd, uint64_t until_ns)
 {
     struct vc_alone *a = alone_of(env);
     struct vc_process *vp = a->process;
-    struct epoll_event e = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = a};
-    struct pollfd p = {.fd = fd, .events = POLLIN};
     vc_env_step(vp);
     vc_process_pay(vp);
-    if (poll(&p, 1, 0) == 1)
+    if (is_readable(fd) || watch_others(vp, a, &until_ns))
         return;
-    (void)epoll_ctl(vp->cluster->meet->epoll, a->fd < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &e);
-    a->fd = fd;
+    arm(a, fd);
     a->ticket = rnl_sim_ticket(&vp->coro);
     a->sleeps = true;
     vc_process_sleep(vp, vc_host_tick(vp->host, until_ns));
@@ -273,6 +377,7 @@ static void ring(void *arg)
 {
     struct vc_alone *a = arg;
     atomic_fetch_add_explicit(&a->env->bell->word, 1, memory_order_relaxed);
+    a->raised = true;
     wake(a);
 }
 
@@ -303,6 +408,8 @@ static void close_env(struct rnl_env *env)
 {
     struct vc_alone *a = alone_of(env);
     a->env = NULL;
+    if (a->number >= 0)
+        a->process->fds[a->number] = -1;
     rnl_meet_real_ops.close(env);
     unlink_alone(a);
 }
@@ -318,7 +425,11 @@ static void make_ops(void)
     ops.heavy_fence = heavy_fence;
     ops.sense_load = sense_load;
     ops.sense_fence = sense_fence;
-    ops.fd = no_fd;
+    ops.fd = fd_of;
+    ops.fd_watch = fd_watch;
+    ops.fd_drain = fd_drain;
+    ops.fd_until = fd_until;
+    ops.fd_raise = fd_raise;
     ops.park_on = NULL; /* the socket rings */
     ops.close = close_env;
 }
@@ -362,16 +473,19 @@ int vc_alone_open(struct vc_process *vp, const struct rnl_options *opt, struct r
     struct vc_alone *a = status == 0 ? calloc(1, sizeof *a) : NULL;
     if (!a)
         return status < 0 ? status : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for an endpoint");
-    *a = (struct vc_alone){.source = SOURCE_ALONE, .fd = -1, .process = vp};
-    a->world = (struct rnl_meet_world){
-        .ops = &ops,
-        .facts = {.cpus = vp->host->ranks, .local_endpoints = c->opt.ranks, .page_bytes = 4096, .have_membarrier = 1},
-        .has_hosts = c->opt.hosts > 1,
-        .sleep = sleep_on,
-        .start_daemon = start_daemon,
-        .pid = pid_of,
-        .resolve = resolve,
-        .datagrams = datagrams};
+    *a = (struct vc_alone){.source = SOURCE_ALONE, .fd = -1, .number = -1, .until_ns = UINT64_MAX, .process = vp};
+    a->world = (struct rnl_meet_world){.ops = &ops,
+                                       .facts = {.cpus = vp->host->ranks,
+                                                 .local_endpoints = c->opt.ranks,
+                                                 .page_bytes = 4096,
+                                                 .have_membarrier = 1,
+                                                 .is_virtual = 1},
+                                       .has_hosts = c->opt.hosts > 1,
+                                       .sleep = sleep_on,
+                                       .start_daemon = start_daemon,
+                                       .pid = pid_of,
+                                       .resolve = resolve,
+                                       .datagrams = datagrams};
     snprintf(a->world.host, sizeof a->world.host, "host%u", vp->host->index);
     daemon_name(c, vp->host, a->world.daemon);
     memcpy(a->world.host_id, &vp->host->index, sizeof vp->host->index);

@@ -50,6 +50,8 @@ struct vc_cluster {
 
 /* env.c: what rnl_open finds instead of a launcher. */
 int vc_env_open(const struct rnl_options *opt, struct rnl_env **out);
+/* Gives *number, a descriptor of the process, if it is -1. Returns it, or RNL_ERR_SYSTEM. */
+int vc_process_number(struct vc_process *, int *number);
 /* Its bell has been rung. */
 void vc_env_rung(struct vc_cluster *, uint32_t rank);
 /* Its endpoint's descriptor would be readable. */
@@ -128,6 +130,12 @@ int vc_alone_open(struct vc_process *, const struct rnl_options *, struct rnl_en
 /* Whether none of its endpoints alone is being made or freed. */
 bool vc_alone_is_whole(const struct vc_process *);
 void vc_alone_drop(struct vc_process *); /* its life has ended */
+/* What wakes the endpoint alone whose descriptor has that number, for windows, wakes all of its process. 0 or
+ * RNL_ERR_SYSTEM. */
+int vc_alone_watched(struct vc_process *, int number);
+bool vc_alone_readable(const struct vc_process *); /* one of those has something */
+/* Whether one has; else whoever sleeps now is woken when one has, and *until_ns is the time by which one is due. */
+bool vc_alone_watch(struct vc_process *, uint64_t *until_ns);
 /* The daemon of that host is killed; the next process that needs one starts another. */
 void vc_daemon_kill(struct vc_cluster *, struct vc_host *);
 void vc_alone_free(struct vc_cluster *);

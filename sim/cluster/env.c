@@ -118,6 +118,8 @@ static void vc_env_park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t ex
     vc_process_pay(vp);
     if (atomic_load_explicit(word, memory_order_relaxed) != expected)
         return;
+    if (vc_alone_watch(vp, &deadline_ns))
+        return;
     v->sleeps_on = word;
     v->ticket = rnl_sim_ticket(&vp->coro);
     vc_process_sleep(vp, vc_host_tick(vp->host, deadline_ns));
@@ -224,19 +226,27 @@ static int vc_env_part(struct rnl_env *env, uint32_t rank, int why)
 
 /* ---- event loops: shim_poll.c ---- */
 
-static int vc_env_fd(struct rnl_env *env)
+int vc_process_number(struct vc_process *vp, int *number)
 {
-    struct vc_env *v = (struct vc_env *)(void *)env;
-    struct vc_process *vp = step(env);
-    for (int fd = 3; v->fd < 0 && fd < VC_PROCESS_FDS; fd++) {
+    for (int fd = 3; *number < 0 && fd < VC_PROCESS_FDS; fd++) {
         if (vp->fds[fd] != -1)
             continue;
         vp->fds[fd] = VC_PROCESS_FD_ENDPOINT;
-        v->fd = fd;
+        *number = fd;
     }
-    return v->fd >= 0 ? v->fd
-                      : rnl_fail(RNL_ERR_SYSTEM, "all %d descriptors of rank %u are taken: close some", VC_PROCESS_FDS,
-                                 env->rank);
+    return *number >= 0 ? *number
+                        : rnl_fail(RNL_ERR_SYSTEM, "all %d descriptors of rank %u are taken: close some",
+                                   VC_PROCESS_FDS, vp->rank);
+}
+
+static int vc_env_fd(struct rnl_env *env)
+{
+    return vc_process_number(step(env), &((struct vc_env *)(void *)env)->fd);
+}
+
+static int vc_env_fd_watch(struct rnl_env *env, int fd)
+{
+    return vc_alone_watched(step(env), fd);
 }
 
 static void vc_env_fd_drain(struct rnl_env *env)
@@ -258,7 +268,7 @@ static void vc_env_fd_raise(struct rnl_env *env, uint32_t rank)
 
 bool vc_env_readable(const struct vc_process *vp)
 {
-    return !vp->env || vp->env->raised || vc_process_ns(vp) >= vp->env->fd_until_ns;
+    return !vp->env || vp->env->raised || vc_process_ns(vp) >= vp->env->fd_until_ns || vc_alone_readable(vp);
 }
 
 void vc_env_poll(struct vc_process *vp, uint64_t until_ns)
@@ -266,6 +276,8 @@ void vc_env_poll(struct vc_process *vp, uint64_t until_ns)
     struct vc_env *v = vp->env;
     vc_process_pay(vp);
     if (v && v->fd >= 0 && vc_env_readable(vp))
+        return;
+    if (vc_alone_watch(vp, &until_ns))
         return;
     if (v) {
         until_ns = v->fd >= 0 && v->fd_until_ns < until_ns ? v->fd_until_ns : until_ns;
@@ -346,6 +358,7 @@ static const struct rnl_env_ops vc_env_ops = {
     .close_report = vc_env_close_report,
     .disconnect = vc_env_part,
     .fd = vc_env_fd,
+    .fd_watch = vc_env_fd_watch,
     .fd_drain = vc_env_fd_drain,
     .fd_until = vc_env_fd_until,
     .fd_raise = vc_env_fd_raise,
@@ -410,6 +423,7 @@ int vc_env_open(const struct rnl_options *opt, struct rnl_env **out)
         .have_membarrier = 1,
         .keep_going = c->opt.keep_going,
         .launched = 1,
+        .is_virtual = 1,
     };
     vp->env = v;
     status = c->opt.hosts > 1 ? open_datagrams(v) : 0;

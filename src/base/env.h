@@ -203,6 +203,7 @@ struct rnl_env_facts {
     uint8_t launched;         /* by the launcher; else by a hub, or a job of one */
     uint8_t prefers_first;    /* the first address of a peer is the best: it leads to a card that this rank shares */
     uint8_t must_look;        /* events come through descriptors that only `event` reads: call it each 50 us or so */
+    uint8_t is_virtual;       /* a process of the virtual cluster: no memory files for windows, no threads */
     uint8_t weak_random;      /* the system gives no random numbers: those of `random` differ but are not secret */
     uint32_t local_endpoints; /* endpoints that share this process's memory and use it alike; 0 = unknown or few */
     /* pause instructions between two empty polls; the best number differs by processor (design.md, waiting) */

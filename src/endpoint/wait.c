@@ -431,7 +431,7 @@ static RNL_NOINLINE void arm_fd(struct rnl_endpoint *ep)
         if (arm_and_look(ep, NULL))
             rnl_ep_busy(ep);
     }
-    if (ep->wait.fd_armed && ep->wait.by_fd && ep->remote) { /* what came may have changed deadlines */
+    if (ep->wait.fd_armed && ep->remote) { /* what came may have changed deadlines */
         uint64_t due = rnl_remote_deadline(ep->remote);
         if (!rnl_remote_drained(ep->remote))
             rnl_ep_busy(ep);

@@ -553,3 +553,9 @@ const unsigned char *rnl_meet_name_of(struct rnl_env *env)
 {
     return rnl_meet_of(env)->address;
 }
+
+int rnl_meet_looks_at(struct rnl_env *env, uint64_t *due_ns)
+{
+    *due_ns = rnl_meet_of(env)->due_ns;
+    return rnl_meet_of(env)->epoll;
+}

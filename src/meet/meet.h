@@ -42,6 +42,8 @@ extern const struct rnl_env_ops rnl_meet_real_ops;
 int rnl_meet_env_in(const struct rnl_options *opt, struct rnl_meet_world *, struct rnl_env **out);
 struct rnl_meet_world *rnl_meet_world_of(struct rnl_env *);
 const unsigned char *rnl_meet_name_of(struct rnl_env *); /* of its own address: 16 bytes */
+/* The descriptor that is readable when there is something to look at, and when a look is due without. */
+int rnl_meet_looks_at(struct rnl_env *, uint64_t *due_ns);
 
 /* Makes the env. opt may be NULL. 0, RNL_ERR_ARG, RNL_ERR_NO_MEMORY or RNL_ERR_SYSTEM. */
 int rnl_meet_env(const struct rnl_options *opt, struct rnl_env **out);

@@ -86,7 +86,7 @@ int rnl_open_with(rnl_endpoint **out, const struct rnl_options *opt, rnl_open_en
     }
     rnl_stream_attach(*out);
     rnl_window_attach(*out);
-    env->open = rnl_open_virtual ? NULL : rnl_open;
+    env->open = rnl_open;
     env->endpoint = *out;
     return 0;
 }

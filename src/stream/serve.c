@@ -99,7 +99,7 @@ int rnl_stream_serve_from_now(struct rnl_endpoint *ep)
         return rnl_fail(ep->flags & RNL_SHARED ? RNL_ERR_UNSUPPORTED : RNL_ERR_CONTEXT,
                         "the thread that serves windows cannot be started inside a handler, nor for an endpoint that "
                         "threads share: have one of them in rnl_wait");
-    if (!ep->env->open || ep->flags & RNL_EP_GUARDED)
+    if (!ep->env->open || ep->env->facts.is_virtual || ep->flags & RNL_EP_GUARDED)
         return rnl_fail(RNL_ERR_UNSUPPORTED, "no thread can serve a virtual process, or an endpoint that an interface "
                                              "locks");
     rnl_stream_promote(ep);

@@ -158,6 +158,8 @@ static void peer_free(struct window_peer *p)
 static void state_free(struct rnl_endpoint *ep)
 {
     struct rnl_windows *ws = ep->windows;
+    if (ws->inner == ep) /* its process was killed in the virtual cluster */
+        ws->inner = NULL;
     if (ws->ep != ep)
         return;
     rnl_window_fork_remove(ws);

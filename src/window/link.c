@@ -53,7 +53,7 @@ static void open_inner(struct rnl_windows *ws)
         return;
     }
     ws->inner->windows = ws;
-    ws->ep->wait.by_fd = 1; /* what sleeps has to wake for both */
+    ws->ep->wait.by_fd = env->ops->park_on != NULL; /* what sleeps has to wake for both */
     rnl_window_watch(ws);
 }
 

@@ -76,7 +76,7 @@ static int make_private(unsigned char *at, size_t bytes)
 
 static bool is_real(const struct rnl_windows *ws)
 {
-    return ws->ep->env->open != NULL;
+    return ws->ep->env->open && !ws->ep->env->facts.is_virtual;
 }
 
 int rnl_window_pages_new(const struct rnl_windows *ws, size_t bytes, struct window_pages *out)
