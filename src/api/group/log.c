@@ -58,6 +58,7 @@ void rnl_order_log_put(struct rnl_order *o, uint64_t seq, struct rnl_order_item 
 {
     item->seq = seq;
     *log_slot(o, seq) = item;
+    o->last = seq > o->last ? seq : o->last;
     o->stats.kept_bytes += item_cost(item);
     if (item->view)
         return;
@@ -106,7 +107,7 @@ static void forget(struct rnl_order *o, uint64_t seq)
 
 void rnl_order_log_freeze(struct rnl_order *o)
 {
-    for (uint64_t seq = o->have + 1; seq - o->stable <= o->log_mask; seq++)
+    for (uint64_t seq = o->have + 1; seq <= o->last; seq++)
         forget(o, seq);
     for (uint32_t i = 0; i < o->opt.size; i++) {
         struct member *m = &o->member[i];
