@@ -46,12 +46,12 @@ void bench_plot_am(FILE *f, const char *picture, const struct bench_row *row, si
     const unsigned rows = drawn > 3 ? 2 : 1;
     fprintf(f,
             "set terminal pngcairo size %u,%u font 'sans,11'\nset output '%s'\n"
-            "set multiplot layout %u,%u title 'AM-2 %s%s",
+            "set multiplot layout %u,%u title 'AM-2 %s%s%s",
             drawn > 2   ? 1500
             : drawn > 1 ? 1100
                         : 600,
             rows * 460, picture, rows, (drawn + rows - 1) / rows, row[0].via ? "over " : "",
-            row[0].via ? row[0].via : "");
+            row[0].via ? row[0].via : "", row[0].via ? " " : "");
     bench_plot_where(f, row, n, placement);
     fputs("' font ',13'\nset yrange [0:*]\n"
           "set grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\nset border 3\nset tics nomirror\n\n",

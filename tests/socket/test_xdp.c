@@ -391,6 +391,11 @@ static void another_endpoint_does_harm(void **state)
     assert_true(passes(1, 0, 8, false)); /* as well as ever */
     assert_true(passes(0, 1, 8, true));  /* to the kernel's socket there */
     memset(a, 0xff, sizeof *a);
+    /* Neither who opened the queue nor who would join it believes a word of that. */
+    assert_int_equal(rnl_xdp_queue_mode(queue[1]), RNL_XDP_GENERIC);
+    struct rnl_socket *late = open_kernel(1, 2), *joined;
+    assert_int_equal(rnl_xdp_socket_new(late, -1, rnl_xdp_queue_memory(queue[1]), NULL, &joined), RNL_ERR_ARG);
+    late->ops->close(late);
     assert_true(passes(0, 2, 8, true)); /* nothing there is believed */
     (void)munmap(a, 4096);
 }

@@ -117,6 +117,11 @@ static void wait_for_six(void)
 
 const char *support_netns_make(void)
 {
+    return support_netns_make_queues(1);
+}
+
+const char *support_netns_make_queues(unsigned queues)
+{
     char text[256], path[64];
     int end = -1, status;
     if (geteuid() != 0)
@@ -125,8 +130,9 @@ const char *support_netns_make(void)
         return "this machine lets nobody make network namespaces";
     pid_t child = second(&end);
     snprintf(text, sizeof text,
-             "ip link add " SUPPORT_NETNS_WIRE " type veth peer name " SUPPORT_NETNS_WIRE " netns %d 2>/dev/null",
-             (int)child);
+             "ip link add " SUPPORT_NETNS_WIRE " numtxqueues %u numrxqueues %u type veth peer name " SUPPORT_NETNS_WIRE
+             " numtxqueues %u numrxqueues %u netns %d 2>/dev/null",
+             queues, queues, queues, queues, (int)child);
     const int failed = run(text);
     snprintf(path, sizeof path, "/proc/%d/ns/net", (int)child);
     space[0] = own_namespace();

@@ -10,6 +10,8 @@
 /* Side 0 has 10.77.0.1 and fd77::1 on its end of the wire, the interface `wire`; side 1 has .2 and ::2. Neither is
  * entered yet. Returns NULL, or why it cannot be done here. */
 const char *support_netns_make(void);
+/* The same, whose wire has so many queues at both ends. */
+const char *support_netns_make_queues(unsigned queues);
 /* From now on what this thread opens belongs to that side. */
 void support_netns_enter(unsigned side);
 /* Runs a command of the shell on that side, which has to succeed. */
