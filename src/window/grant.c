@@ -90,6 +90,8 @@ static bool known(const struct rnl_windows *ws, const struct window_peer *p, str
         *cred = (struct rnl_cred){.uid = geteuid(), .gid = getegid(), .pid = getpid()};
         return true;
     }
+    if (p->reserved)
+        return false; /* a job vouches for a rank, and says of no user */
     return p->via && p->via->env->meet && rnl_peer_cred(p->via, p->at, cred) == 0;
 }
 
@@ -119,7 +121,7 @@ int rnl_window_admitted(struct rnl_windows *ws, const struct window_peer *p, con
 }
 
 /* Sends the window's file to the peer, if it may map it. */
-static bool give(struct rnl_windows *ws, const struct window_peer *p, const struct rnl_window *w, uint32_t tag)
+static bool give(struct rnl_windows *ws, const struct window_peer *p, struct rnl_window *w, uint32_t tag)
 {
     struct rnl_cred cred;
     if (p->via != ws->inner || w->pages.file < 0 || w->offer.flags & RNL_OFFER_CARRIED || !known(ws, p, &cred))
@@ -127,7 +129,10 @@ static bool give(struct rnl_windows *ws, const struct window_peer *p, const stru
     if (!is_own_user(&cred) && !(w->offer.flags & RNL_OFFER_DIRECT))
         return false;
     const struct rnl_meet_ops *meet = ws->inner->env->meet;
-    return meet->give && meet->give(ws->inner->env, p->at, tag, w->pages.file) == 0;
+    if (!meet->give || meet->give(ws->inner->env, p->at, tag, w->pages.file) < 0)
+        return false;
+    w->has_strangers |= !is_own_user(&cred);
+    return true;
 }
 
 int rnl_window_grant(struct rnl_windows *ws, struct window_peer *p, struct rnl_window *w, uint32_t tag, uint32_t how,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ID = 7, SAY = 1, LONG = 2, HALF = 1 << 20, WINDOW_BYTES = 1 << 16, NOTES = 6000 };
+enum { ID = 7, OWN = 8, SAY = 1, LONG = 2, HALF = 1 << 20, WINDOW_BYTES = 1 << 16, NOTES = 6000 };
 
 static rnl_endpoint *ep;
 static unsigned char half[HALF], taken[2 * HALF];
@@ -121,10 +121,16 @@ int main(void)
         printf("a job of one rank: there is nobody to put to\n");
     } else if (rnl_rank(ep) == 0) {
         need(rnl_window_import(ep, 1, ID, 20000000000, &m, NULL), "import");
+        rnl_import *own;
+        printf("of its own user: %s\n", rnl_status_name(rnl_window_import(ep, 1, OWN, 20000000000, &own, NULL)));
         behind_half_a_message(m);
         beside_puts_that_wait(m);
         say('e');
     } else if (rnl_rank(ep) == 1) {
+        const struct rnl_admit nobody = {.flags = 0};
+        const struct rnl_offer private = {.size = sizeof private, .id = OWN, .who = &nobody};
+        need(rnl_window_alloc(ep, WINDOW_BYTES, &at, &w), "alloc");
+        need(rnl_window_offer(w, &private), "offer");
         need(rnl_window_alloc(ep, WINDOW_BYTES, &at, &w), "alloc");
         need(rnl_window_offer(w, &offer), "offer");
         while (!ends || notes < 1 + NOTES)

@@ -82,9 +82,31 @@ static rnl_import *import(struct side *s)
     return m;
 }
 
+/* Which file's pages lie there. */
+static unsigned long file_at(const void *at)
+{
+    char line[512];
+    unsigned long from, inode = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    TEST_MUST(maps);
+    while (fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%*x %*s %*x %*s %lu", &from, &inode) == 2 && from == (unsigned long)(uintptr_t)at)
+            break;
+    fclose(maps);
+    return inode;
+}
+
+static uid_t stranger; /* the importer's user, if it is another one */
+
+static void become_stranger(void)
+{
+    TEST_MUST(!stranger || setresuid(stranger, stranger, stranger) == 0);
+}
+
 /* Runs importer in a process of its own, introduced to this one. */
 static void play(const char *name, void (*owner)(struct side *), void (*importer)(struct side *))
 {
+    const struct rnl_admit anyone = {.flags = RNL_ADMIT_ANYONE};
     const struct rnl_options alone = {.size = sizeof alone, .flags = RNL_ALONE};
     struct shared *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct side s = {.shared = shared};
@@ -93,9 +115,12 @@ static void play(const char *name, void (*owner)(struct side *), void (*importer
     fflush(stdout);
     pid_t child = fork();
     TEST_MUST(child >= 0);
+    if (child == 0)
+        become_stranger();
     TEST_MUST(child || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0); /* the child outlives no test that has failed */
     TEST_MUST(rnl_open(&s.ep, &alone) == 0);
-    TEST_MUST(rnl_introduce(s.ep, pair[child == 0], child ? RNL_ACCEPT : RNL_OFFER, NULL, BOUND_NS, &s.peer) == 0);
+    TEST_MUST(rnl_introduce(s.ep, pair[child == 0], child ? RNL_ACCEPT : RNL_OFFER, stranger ? &anyone : NULL, BOUND_NS,
+                            &s.peer) == 0);
     close(pair[0]);
     close(pair[1]);
     if (child == 0) {
@@ -181,7 +206,10 @@ static void fire_owner(struct side *s)
     rnl_window *w = window(s, ID, 0, &at);
     await(s, 1);
     UNTIL(s, at[0] == 0xbb);
+    const unsigned long file = file_at(at);
+    const uint64_t began = test_now_ns();
     TEST_MUST(rnl_window_revoke(w, 20 * 1000 * 1000) == 0);
+    TEST_MUST(test_now_ns() - began >= 20 * 1000 * 1000 && file_at(at) != file);
     memset(at, 1, BYTES);
     test_sleep_ms(50);
     for (size_t i = 0; i < BYTES; i++)
@@ -207,7 +235,9 @@ static void polite_owner(struct side *s)
     unsigned char *at;
     rnl_window *w = window(s, ID, 0, &at);
     await(s, 1);
+    const unsigned long file = file_at(at);
     TEST_MUST(rnl_window_revoke(w, BOUND_NS) == 0);
+    TEST_MUST(file != 0 && file_at(at) == file); /* it has waited for the answer, and nothing was moved */
     memset(at, 1, BYTES);
     await(s, 2);
     for (size_t i = 0; i < BYTES; i++)
@@ -228,6 +258,43 @@ static void polite_importer(struct side *s)
     }
     TEST_MUST(status == RNL_ERR_REVOKED);
     say(s, 2);
+}
+
+/* An importer of another user that says what it should, and keeps the memory. */
+static void stranger_owner(struct side *s)
+{
+    const struct rnl_admit anyone = {.flags = RNL_ADMIT_ANYONE};
+    const struct rnl_offer o = {.size = sizeof o, .id = ID, .flags = RNL_OFFER_DIRECT, .who = &anyone};
+    rnl_window *w;
+    void *p;
+    TEST_MUST(rnl_window_alloc(s->ep, BYTES, &p, &w) == 0);
+    const unsigned char *at = p;
+    for (int turn = 0; turn < 2; turn++) {
+        TEST_MUST(rnl_window_offer(w, &o) == 0);
+        await(s, 3 * turn + 1);
+        TEST_MUST(rnl_window_revoke(w, BOUND_NS) == 0);
+        memset(p, 1, BYTES);
+        say(s, 3 * turn + 2);
+        await(s, 3 * turn + 3);
+        for (size_t i = 0; i < BYTES; i++)
+            TEST_MUST(at[i] == 1);
+    }
+}
+
+static void stranger_importer(struct side *s)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        rnl_import *m = import(s);
+        TEST_MUST(rnl_import_is_direct(m));
+        unsigned char *kept = mremap(((struct rnl_import_head *)(void *)m)->at, 0, BYTES, MREMAP_MAYMOVE);
+        TEST_MUST(kept != MAP_FAILED);
+        if (turn == 1)
+            TEST_MUST(rnl_import_drop(m) == 0 && rnl_quiet(s->ep, s->peer, BOUND_NS) == 0);
+        say(s, 3 * turn + 1);
+        await(s, 3 * turn + 2);
+        memset(kept, 0xbb, BYTES);
+        say(s, 3 * turn + 3);
+    }
 }
 
 /* ---- death ---- */
@@ -433,6 +500,12 @@ int main(void)
     play("memory is adopted and given back", adopt_owner, adopt_importer);
     play("an importer that keeps writing after a revoke does not reach the memory", fire_owner, fire_importer);
     play("puts end at a revoke", polite_owner, polite_importer);
+    stranger = geteuid() == 0 ? 65534 : 0;
+    if (stranger)
+        play("what another user's importer keeps is not the memory after a revoke", stranger_owner, stranger_importer);
+    else
+        printf("another user's importer is not played: it takes root to be one\n");
+    stranger = 0;
     play("a killed importer is forgotten", killed_importer_owner, killed_importer);
     play("puts to a killed owner say so", killed_owner_importer, killed_owner);
     play("a forked child has copies, and no imports", fork_owner, fork_importer);

@@ -28,7 +28,10 @@ is_apart() { # windows and messages have held each other up in nothing
         grep -qx '6001 notifications, 1 long message' said
 }
 list=$name-1:1,$name-2:1 on_hosts -n 2 "$build/tests/multi-window_apart" >said 2>&1 </dev/null && is_apart
-ok 'half a message to a rank of another host holds up no put, nor do puts hold up messages' $?
+status=$?
+ok 'half a message to a rank of another host holds up no put, nor do puts hold up messages' $status
+grep -qx 'of its own user: RNL_ERR_REFUSED' said
+ok 'a rank of another host is of no user that an offer could name' $?
 
 timeout 100 "$runnel" sim -n 5 "$virtual" -c >said 2>&1 && is 5
 ok 'ranks of the virtual cluster carry puts' $?
