@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What groups promise between processes (ranks.c), on one host, over datagrams and on the virtual cluster, and the example replica
-# everywhere. Prints "ok - name" or "not ok - name". Finds the build in $RUNNEL_BUILD and the command in $RUNNEL.
+# What groups promise between processes (ranks.c), on one host, over datagrams and on the virtual cluster, and the examples
+# replica and latecomer everywhere. Prints "ok - name" or "not ok - name". Finds the build in $RUNNEL_BUILD and the command in $RUNNEL.
 # shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 cd "$dir" || exit 1
@@ -25,6 +25,10 @@ sim() { # PROGRAM ARGUMENT... -- OPTION...
 }
 agree() { # MODE RANKS: so many ranks say that they agree, all on the same
     [ "$(grep -c "^$1: rank [0-9]* agrees on " said)" = "$2" ] && [ "$(grep "^$1: .* agrees on" said | sort -u -k6 | wc -l)" = 1 ]
+}
+one_ledger() { # four ranks have it, of which one joined in the middle
+    [ "$(grep -c '^rank [0-3] of [1-4]: 1200 commands' said)" = 4 ] && [ "$(grep '^rank' said | sed 's/.*ledger//' | sort -u | wc -l)" = 1 ] &&
+        grep -qE '^joins after [0-9]{3} commands' said
 }
 ranks=$build/tests/group-ranks
 
@@ -62,6 +66,8 @@ for transport in auto udp; do
     ok "a hostile member, $transport" $?
     run --transport $transport -n 3 "$build/examples/replica" 500 && [ "$(cut -d' ' -f4 said | sort -u | wc -l)" = 1 ]
     ok "the example, $transport" $?
+    run --transport $transport -n 4 "$build/examples/latecomer" 300 && one_ledger
+    ok "the example that joins, $transport" $?
 done
 run -n 1 "$ranks" order 0 && agree order 1
 ok 'a group of one' $?
@@ -94,4 +100,6 @@ sim group join 99 5 4 -- -n 32 --hosts 32 && agree join 32
 ok 'sixteen ranks join, on 32 virtual hosts' $?
 sim replica 100 -- -n 6 --hosts 3 --fault loss=2% --seed 3 && [ "$(grep '^rank' said | cut -d' ' -f4 | sort -u | wc -l)" = 1 ]
 ok 'the example, on three virtual hosts' $?
+sim latecomer 300 -- -n 4 --hosts 4 --fault loss=2% --seed 3 && one_ledger
+ok 'the example that joins, on four virtual hosts' $?
 exit "$failed"

@@ -130,11 +130,8 @@ static void attempt(struct rnl_order *o)
 void rnl_order_start(struct rnl_order *o)
 {
     uint32_t coordinator = rnl_order_oldest(o);
-    if (o->blank) {
-        o->seek_due = true;
-        return;
-    }
-    if (o->ended || coordinator == UINT32_MAX)
+    o->seek_due |= o->blank;
+    if (o->blank || o->ended || coordinator == UINT32_MAX)
         return;
     if (coordinator == o->opt.self)
         attempt(o);
@@ -347,7 +344,7 @@ static void cut(struct rnl_order *o, uint32_t donor, const struct rnl_order_item
     try_cut(o);
 }
 
-/* Whether there is that member, and it was not met since o->mark was counted up. */
+/* Whether there is that member, met once since o->mark was counted up. */
 static bool is_first(struct rnl_order *o, uint32_t member)
 {
     if (member >= o->opt.size || o->member[member].mark == o->mark)
@@ -515,7 +512,9 @@ void rnl_order_wish_to_leave(struct rnl_order *o)
     }
     if (o->flushing || o->ended)
         return; /* STATE says so, or the new view begins with it */
-    if (coordinator == o->opt.self)
+    if (coordinator == UINT32_MAX)
+        rnl_order_end(o, 0); /* a lie has it in no view */
+    else if (coordinator == o->opt.self)
         attempt(o);
     else
         send_head(o, coordinator, &head, NULL);
