@@ -13,9 +13,10 @@ is_usage "a sweep over what is no value" "no value 'foo'" paper sweep vmmc --ove
 is_usage "a sweep over a size that cannot be" "takes whole words" paper sweep vmmc --over size=3,5
 is_usage "bounds of a value that no machine has" "no value 'foo'" paper fit foo --bounds
 is_usage "bounds of a value that papers give" "link_rate is given or derived" paper fit link_rate --bounds
+is_usage "a picture of what has no bounds" "no effect on fit without --bounds" paper fit --plot "$work/none"
 is_usage "a value to fit" "no effect on fit without --bounds" paper fit dma_setup
 check "bounds: each row is judged as the table does where the value stays, and what is printed is what JSON has" bash -c '
-    "$0" paper fit ni_instruction --bounds >"$1/bounds" && "$0" paper fit ni_instruction --bounds --json >"$1/bounds.json" &&
+    "$0" paper fit ni_instruction --bounds --plot "$1/drawn" >"$1/bounds" && "$0" paper fit ni_instruction --bounds --json >"$1/bounds.json" &&
     python3 - "$1" "$2" <<END
 import json, sys
 table = {r["row"]: r["inside"] for r in json.load(open(sys.argv[2]))}
@@ -31,6 +32,30 @@ apart = [(a["row"], b["row"]) for i, a in enumerate(rows) for b in rows[i + 1:]
          if any(a["inside"].values()) and any(b["inside"].values())
          and not any(x and y for x, y in zip(a["inside"].values(), b["inside"].values()))]
 assert all("%s and %s" % pair in said for pair in apart) and (apart or "no two rows" in said), apart
+import math, re
+import xml.dom.minidom
+drawn = xml.dom.minidom.parse(sys.argv[1] + "/drawn/bounds.svg")
+texts = [(int(t.getAttribute("x")), int(t.getAttribute("y")), "".join(c.data for c in t.childNodes)) for t in drawn.getElementsByTagName("text")
+         if "." not in t.getAttribute("x")]
+bars = [[float(b.getAttribute(k) or 0) for k in ("x", "y", "width")] + [b.getAttribute("fill")] for b in drawn.getElementsByTagName("rect")]
+tick = {float("".join(c.data for c in t.childNodes)): float(t.getAttribute("x")) for t in drawn.getElementsByTagName("text") if t.getAttribute("class") == "tick"}
+places = {y: name for x, y, name in texts if x == 8 and y > 80}
+for r in rows:
+    bar = "".join(".#"[v] for v in r["inside"].values())
+    if len(set(bar)) == 1:
+        assert r["row"] not in places.values(), r
+        continue
+    y, = [y for y, name in places.items() if name == r["row"]]
+    for at, (number, inside) in zip(sorted(tick), r["inside"].items()):
+        covers = [fill for x, top, width, fill in bars if abs(top - y + 11) < 1 and x <= tick[at] <= x + width]
+        assert len(covers) == 1 and (covers[0] != "#e4e4e4") == inside, (r, at, covers)
+    never = {b if a == r["row"] else a for a, b in apart if r["row"] in (a, b)}
+    assert set("".join(t for x, top, t in texts if x == 880 and top == y).split()) == never, (r, never)
+common = [all(r["inside"][n] for r in rows if r["inside"]["4.05"]) for n in rows[0]["inside"]]
+y, = [y for y, name in places.items() if name == "all that are inside now"]
+for at, inside in zip(sorted(tick), common):
+    fill, = [fill for x, top, width, fill in bars if abs(top - y + 11) < 1 and x <= tick[at] <= x + width]
+    assert (fill != "#e4e4e4") == inside, (at, fill, common)
 END' "$RUNNEL" "$work" "$RUNNEL_SOURCE/doc/results/table.json"
 is_usage "the matrix on no machine" "no machine 'X'" paper matrix --machine X
 is_usage "the matrix of no value" "no value 'foo'" paper matrix --set foo=1

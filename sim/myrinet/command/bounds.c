@@ -75,7 +75,7 @@ int myri_cmd_bounds_judge(struct myri_cmd_bounds_row *b, int value, const char *
     return 1;
 }
 
-static int is_moved(const struct myri_cmd_bounds_row *b)
+int myri_cmd_bounds_is_moved(const struct myri_cmd_bounds_row *b)
 {
     for (int i = 0; i < POINTS; i++)
         if (b->at[i] != ' ' && b->at[i] != b->at[OWN])
@@ -83,12 +83,12 @@ static int is_moved(const struct myri_cmd_bounds_row *b)
     return 0;
 }
 
-static int together(const struct myri_cmd_bounds_row *a, const struct myri_cmd_bounds_row *b)
+int myri_cmd_bounds_exclude(const struct myri_cmd_bounds_row *a, const struct myri_cmd_bounds_row *b)
 {
     for (int i = 0; i < POINTS; i++)
         if (a->at[i] == '#' && b->at[i] == '#')
-            return 1;
-    return 0;
+            return 0;
+    return strchr(a->at, '#') && strchr(b->at, '#');
 }
 
 /* Each run of numbers that have it inside. */
@@ -117,14 +117,14 @@ static void print_value(int value, const struct myri_cmd_bounds_row *b, int n)
     puts(": # inside, . outside");
     int moved = 0, excluding = 0;
     for (int i = 0; i < n; i++)
-        if (is_moved(&b[i])) {
+        if (myri_cmd_bounds_is_moved(&b[i])) {
             print_row(&b[i], unit);
             moved++;
         }
     printf("  %d of %d rows keep their side at all of these\n", n - moved, n);
     for (int i = 0; i < n; i++)
         for (int k = i + 1; k < n; k++)
-            if (strchr(b[i].at, '#') && strchr(b[k].at, '#') && !together(&b[i], &b[k]))
+            if (myri_cmd_bounds_exclude(&b[i], &b[k]))
                 printf("%s %s and %s", excluding++ ? "," : "  never inside together:", b[i].row->field[MYRI_ROW_ID],
                        b[k].row->field[MYRI_ROW_ID]);
     puts(excluding ? "" : "  no two rows exclude each other");
@@ -179,7 +179,8 @@ int myri_cmd_bounds(struct myri_cmd_options *o)
     struct myri_row *rows = calloc(MYRI_ROWS, sizeof *rows);
     struct myri_cmd_bounds_row *b = calloc(MYRI_ROWS, sizeof *b);
     int n = rows && b ? myri_rows_builtin(rows, MYRI_ROWS) : 0, some = 0, rc = 0;
-    if (!rows || !b)
+    struct myri_cmd_bounds_picture *picture = myri_cmd_bounds_picture_new();
+    if (!rows || !b || !picture)
         rc = myri_cmd_no_memory(MYRI_ROWS * (sizeof *rows + sizeof *b));
     else if (n < 0)
         rc = myri_cmd_failed();
@@ -197,9 +198,16 @@ int myri_cmd_bounds(struct myri_cmd_options *o)
             print_json(value, b, found, &some);
         else if (found)
             print_value(value, b, found);
+        if (found && rc == 0)
+            myri_cmd_bounds_picture_add(picture, value, b, found);
+        fflush(stdout);
     }
     if (rc == 0 && o->json)
         puts(some ? "\n]" : "]");
+    if (picture) {
+        int drawn = myri_cmd_bounds_picture_end(picture, rc == 0 ? o->plot : NULL);
+        rc = rc ? rc : drawn;
+    }
     free(rows);
     free(b);
     return rc;

@@ -25,4 +25,15 @@ struct myri_cmd_bounds_row {
 int myri_cmd_bounds_judge(struct myri_cmd_bounds_row *, int value, const char *classes, int ends_first,
                           const struct myri_answer *own);
 
+/* Its side changes somewhere; no number has both inside, though each has one. */
+int myri_cmd_bounds_is_moved(const struct myri_cmd_bounds_row *);
+int myri_cmd_bounds_exclude(const struct myri_cmd_bounds_row *, const struct myri_cmd_bounds_row *);
+
+/* A picture of it: NULL without memory; a value with its rows; DIR/bounds.svg, or nothing without DIR. */
+struct myri_cmd_bounds_picture;
+struct myri_cmd_bounds_picture *myri_cmd_bounds_picture_new(void);
+void myri_cmd_bounds_picture_add(struct myri_cmd_bounds_picture *, int value, const struct myri_cmd_bounds_row *,
+                                 int n);
+int myri_cmd_bounds_picture_end(struct myri_cmd_bounds_picture *, const char *dir); /* 0, or the exit status, said */
+
 #endif

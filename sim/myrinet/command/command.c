@@ -38,7 +38,7 @@ static const struct command {
      MACHINE "--count --seed --json "},
     {"sweep", "SYSTEM", "one measure over one value", myri_cmd_sweep,
      MACHINE EXPERIMENT "--size --measure --over --plot --json "},
-    {"fit", "[VALUE|all]", "the fitted values again, from rows of class fit", myri_cmd_fit, "--bounds --json "},
+    {"fit", "[VALUE|all]", "the fitted values again, from rows of class fit", myri_cmd_fit, "--bounds --plot --json "},
     {"new", "NAME", "a folder with a protocol of one's own", myri_cmd_new, "--from "},
     {"build", "FOLDER", "a system of that folder, for all commands", myri_cmd_build, "--native "},
     {"report", "DIR", "one page of HTML with all that there is: tables, pictures, traces, machines", myri_cmd_report,
@@ -83,7 +83,7 @@ static const struct choice {
     {"--bounds", "", "how far VALUE, or each fitted one, can be moved with each row inside"},
     {"--from", "STEP", "what a step of the tutorial comes to, instead of its beginning"},
     {"--native", "", "its firmware as a program of this machine, under sanitizers"},
-    {"--plot", "DIR", "also draw it there, with gnuplot"},
+    {"--plot", "DIR", "also draw it there: figures and sweeps with gnuplot"},
     {"--json", "", "JSON instead of a table"},
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
@@ -297,6 +297,8 @@ static int agrees(const struct command *c, const struct myri_cmd_options *o)
                               c->name);
     if (c->main == myri_cmd_fit && o->what && !o->bounds)
         return myri_cmd_wrong("'%s' has no effect on fit without --bounds: all fitted values are found", o->what);
+    if (c->main == myri_cmd_fit && o->plot && !o->bounds)
+        return myri_cmd_wrong("--plot has no effect on fit without --bounds, which is what is drawn");
     if (o->machine && o->machine_file)
         return myri_cmd_wrong("--machine %s has no effect beside --machine-file: take one of them", o->machine);
     if (o->reorder && o->late > 0)
