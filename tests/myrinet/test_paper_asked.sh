@@ -50,7 +50,7 @@ for r in rows:
         covers = [fill for x, top, width, fill in bars if abs(top - y + 11) < 1 and x <= tick[at] <= x + width]
         assert len(covers) == 1 and (covers[0] != "#e4e4e4") == inside, (r, at, covers)
     never = {b if a == r["row"] else a for a, b in apart if r["row"] in (a, b)}
-    assert set("".join(t for x, top, t in texts if x == 880 and top == y).split()) == never, (r, never)
+    assert set("".join(t for x, top, t in texts if x == 970 and top == y).split()) == never, (r, never)
 common = [all(r["inside"][n] for r in rows if r["inside"]["4.05"]) for n in rows[0]["inside"]]
 y, = [y for y, name in places.items() if name == "all that are inside now"]
 for at, inside in zip(sorted(tick), common):

@@ -16,7 +16,15 @@
 #include <sys/stat.h>
 
 enum { POINTS = MYRI_CMD_FACTORS, OWN = MYRI_CMD_OWN };
-enum { LEFT = 190, OCTAVE = 110, RIGHT = LEFT + 4 * OCTAVE + 20, WIDTH = 1180, LINE = 20, HEAD = 76 };
+enum {
+    LEFT = 290,
+    OCTAVE = 110,
+    RIGHT = LEFT + 4 * OCTAVE + 20,
+    NEVER = RIGHT + 220,
+    WIDTH = NEVER + 330,
+    LINE = 20,
+    HEAD = 76
+};
 
 struct myri_cmd_bounds_picture {
     FILE *out;
@@ -85,13 +93,13 @@ static void put_row(struct myri_cmd_bounds_picture *p, const struct myri_cmd_bou
     int excluded = 0;
     fprintf(p->out, "<text x='8' y='%d'%s>%s</text><text x='52' y='%d' class='of'>%s</text>", p->y + 15,
             b[k].at[OWN] == '#' ? "" : " class='miss'", r->field[MYRI_ROW_ID], p->y + 15, r->field[MYRI_ROW_SYSTEM]);
-    fprintf(p->out, "<text x='108' y='%d' class='of'>%s, %s</text>\n", p->y + 15, r->field[MYRI_ROW_MACHINE],
+    fprintf(p->out, "<text x='170' y='%d' class='of'>%s, %s</text>\n", p->y + 15, r->field[MYRI_ROW_MACHINE],
             r->field[MYRI_ROW_CLASS]);
     put_bar(p, b[k].at, strcmp(r->field[MYRI_ROW_CLASS], "fit") == 0 ? "#e69f00" : "#4477aa");
     fprintf(p->out, "<text x='%d' y='%d'>", RIGHT, p->y + 15);
     put_runs(p->out, b[k].at, b[k].is, unit);
     fputs("</text>", p->out);
-    fprintf(p->out, "<text x='%d' y='%d' class='miss'>", RIGHT + 230, p->y + 15);
+    fprintf(p->out, "<text x='%d' y='%d' class='miss'>", NEVER, p->y + 15);
     for (int i = 0; i < n; i++)
         if (i != k && myri_cmd_bounds_exclude(&b[i], &b[k]))
             fprintf(p->out, "%s%s", excluded++ ? " " : "", b[i].row->field[MYRI_ROW_ID]);
@@ -131,7 +139,7 @@ void myri_cmd_bounds_picture_add(struct myri_cmd_bounds_picture *p, int value, c
     fprintf(p->out,
             "<text x='%d' y='%d' class='of'>%d of %d rows keep their side everywhere, and are left out</text>"
             "<text x='%d' y='%d' class='of'>has it inside</text><text x='%d' y='%d' class='of'>excludes</text>\n",
-            LEFT - 10, p->y + 20, n - moved, n, RIGHT, p->y + 20, RIGHT + 230, p->y + 20);
+            LEFT - 10, p->y + 20, n - moved, n, RIGHT, p->y + 20, NEVER, p->y + 20);
     p->y = top;
     if (n)
         put_common(p, b, n, unit);
