@@ -26,7 +26,7 @@ static int port_one, port_all;
 static pan_thread_p daemon_thread;
 static bool threaded; /* there is a daemon, and so there may be more */
 static bool ending;
-static int depth; /* of upcalls, where there is no daemon */
+static int depth; /* of upcalls; written only where there is no daemon, so that threads race for nothing */
 static void *end_lock, *end_signal;
 static bool *at_end; /* of each process: it has come to its end, or died. Under end_lock */
 static struct queued *queue, **queue_end = &queue;
@@ -68,14 +68,16 @@ static bool receive(pan_msg_p msg, const void *proto, size_t offset, struct pan2
     in->data = need(malloc(in->n ? in->n : 1));
     bool came = pan_msg_consume(msg, in->data, in->n) == 0;
     pan_msg_clear(msg);
-    depth += !threaded;
+    if (!threaded)
+        depth++;
     return came; /* or its sender died */
 }
 
 static void done_with(struct pan2_arrived *in)
 {
     free(in->data);
-    depth -= !threaded;
+    if (!threaded)
+        depth--;
 }
 
 static void note_end(int pid)
@@ -117,10 +119,12 @@ static void on_request(pan_upcall_p upcall, pan_msg_p msg, void *proto)
 static void on_death(void *arg, int pid)
 {
     (void)arg;
-    depth += !threaded;
+    if (!threaded)
+        depth++;
     up->death(pid);
     note_end(pid);
-    depth -= !threaded;
+    if (!threaded)
+        depth--;
 }
 
 /* ---- life ---- */
@@ -153,7 +157,8 @@ void pan2_begin(void)
     check(pan_start(), "pan_start");
     threaded = true; /* before it makes upcalls */
     daemon_thread = pan_thread_create(take_in, NULL, 0, 0, 0);
-    threaded = daemon_thread != NULL;
+    if (!daemon_thread)
+        threaded = false;
 }
 
 static int send(int dest, const struct pan2_head *head, const pan_iovec_t *iov, int n);
