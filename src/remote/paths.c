@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t stall_limit_ns = (uint64_t)250 * 1000 * 1000;
+/* So long nothing is acknowledged until another path is tried, which costs two packets for each. */
+static const uint64_t stall_limit_ns = (uint64_t)40 * 1000 * 1000;
+static const uint64_t behind_ns = (uint64_t)250 * 1000 * 1000; /* that a socket which is never empty may be */
 /* The interval of repeated hints to a peer whose data come from another address (net/flow/paths.h); at most an eighth
  * of the time after which that peer takes us for dead. */
 static const uint64_t confirmed_ns = (uint64_t)4 * 1000 * 1000 * 1000;
@@ -209,11 +211,32 @@ void rnl_remote_paths_send_close(struct rnl_remote_conn *rc, uint64_t now_ns)
 }
 
 /* Returns the time up to which everything that had come has been taken in: a process that was suspended itself first
- * takes in what has come. Where the socket is never empty, that is stall_limit_ns earlier. */
+ * takes in what has come. Where the socket is never empty, that is behind_ns earlier. */
 static uint64_t looked_ns(const struct rnl_remote *r)
 {
-    uint64_t later = r->drained && !r->receiving ? 0 : stall_limit_ns;
+    uint64_t later = r->drained && !r->receiving ? 0 : behind_ns;
     return r->received_ns > later ? r->received_ns - later : 0;
+}
+
+static void look_at_links(struct rnl_remote_conn *rc)
+{
+    struct rnl_transport *t = rc->remote->t;
+    unsigned down = 0;
+    for (unsigned path = 0; path < rc->paths->set.count; path++)
+        down |= (unsigned)t->ops->is_path_down(t, rc->rank, path) << path;
+    rnl_paths_down(&rc->paths->set, down);
+}
+
+void rnl_remote_links_changed(struct rnl_remote *r)
+{
+    r->links = r->t->frames->links;
+    for (uint32_t rank = 0; r->t->ops->is_path_down && rank < r->env->size; rank++) {
+        struct rnl_remote_conn *rc = r->conn[rank];
+        if (!rc || !rc->paths || !rc->established || rc->closed)
+            continue;
+        look_at_links(rc);
+        rnl_remote_due(rc, r->received_ns);
+    }
 }
 
 void rnl_remote_paths_step(struct rnl_remote_conn *rc, uint64_t now_ns)

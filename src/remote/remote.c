@@ -234,8 +234,11 @@ static void receive(struct rnl_remote *r)
         came |= n > 0;
     }
     r->receiving = 0;
-    if (r->t->frames)
+    if (r->t->frames) {
         copy_frames(r);
+        if (RNL_UNLIKELY(r->links != r->t->frames->links))
+            rnl_remote_links_changed(r);
+    }
     r->drained = n < RNL_REMOTE_POLL;
     r->polled |= RNL_REMOTE_POLLED | (came ? RNL_REMOTE_CAME : 0);
     if (r->replied)

@@ -109,6 +109,7 @@ struct rnl_remote {
     uint8_t urgent;   /* one of the queued connections is urgent */
     uint8_t deferred; /* none was, and the last extract left them queued */
     uint8_t by_fd;
+    uint64_t links;  /* the transport's frames->links at the last look */
     uint32_t window; /* bytes that the transport buffers for this endpoint */
     struct rnl_handshake hs;
     struct rnl_job_keys keys;
@@ -185,6 +186,8 @@ void rnl_remote_paths_input(struct rnl_remote_conn *rc, const struct rnl_view *v
  * The second sends it there, after the rooms are committed. */
 bool rnl_remote_paths_close(const struct rnl_remote_conn *rc, const void *at, uint32_t bytes);
 void rnl_remote_paths_send_close(struct rnl_remote_conn *rc, uint64_t now_ns);
+/* A card of ours has lost its link, has it again, or is gone. */
+void rnl_remote_links_changed(struct rnl_remote *r);
 /* Decides which path is active, before anything is sent. */
 void rnl_remote_paths_step(struct rnl_remote_conn *rc, uint64_t now_ns);
 /* Sends a packet to the source of `v`, without a connection. */

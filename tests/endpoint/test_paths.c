@@ -157,7 +157,7 @@ static void dies_under(const char *faults)
     f.longest_ns = 0;
     talk(&f, 1000, 1000, 60000);
     assert_true(moved(&f, 0) >= 1 && moved(&f, 1) >= 1);
-    assert_true(f.longest_ns < (faults[0] ? 2000 : 600) * MS);
+    assert_true(f.longest_ns < (faults[0] ? 2000 : 100) * MS);
     uint64_t once = moved(&f, 0) + moved(&f, 1);
     talk(&f, 1500, 1500, 60000); /* it stays there, though the first works again */
     both_dead_at(&f, 0, 1);
@@ -173,6 +173,44 @@ static void the_other_address_is_used_when_one_dies_and_back(void **state)
 {
     (void)state;
     dies_under("");
+}
+
+/* A card that has no link is left at once, without a wait for timeouts, and the peer follows. */
+static void a_card_without_a_link_is_left_at_once(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 0);
+    talk(&f, 500, 500, 60000);
+    test_wires_link(f.wires, 0, 0, 0);
+    test_wires_address(f.wires, 0, 0, 0, 0);
+    f.longest_ns = 0;
+    talk(&f, 1000, 600, 60000);
+    assert_int_equal(moved(&f, 0), 1);
+    assert_int_equal(moved(&f, 1), 1);
+    assert_true(f.longest_ns < 30 * MS);
+    test_wires_link(f.wires, 0, 0, 1);
+    test_wires_address(f.wires, 0, 0, 1, 1);
+    talk(&f, 2000, 1000, 60000);
+    assert_int_equal(moved(&f, 0) + moved(&f, 1), 2);
+    close_them(&f);
+}
+
+/* One that only says so works on: the peer responds by it, so it is not left, and it is not asked again and again. */
+static void what_a_card_says_of_its_link_is_a_hint(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 0);
+    both_dead_at(&f, 1, 0);
+    talk(&f, 100, 100, 60000);
+    test_wires_link(f.wires, 0, 0, 0);
+    unsigned long sent = test_wires_sent(f.wires);
+    look_for(&f, 2000);
+    assert_true(test_wires_sent(f.wires) < sent + 16);
+    talk(&f, 200, 200, 60000);
+    assert_int_equal(moved(&f, 0) + moved(&f, 1), 0);
+    close_them(&f);
 }
 
 /* What it sends are acknowledgements alone, which nobody acknowledges: it has to ask. Else it is taken for dead. */
@@ -473,6 +511,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_other_address_is_used_when_one_dies_and_back),
+        cmocka_unit_test(a_card_without_a_link_is_left_at_once),
+        cmocka_unit_test(what_a_card_says_of_its_link_is_a_hint),
         cmocka_unit_test(who_only_acknowledges_moves_too),
         cmocka_unit_test(who_hears_from_elsewhere_asks_seldom),
         cmocka_unit_test(a_connection_begins_at_an_address_that_works),

@@ -93,6 +93,63 @@ static void what_is_wanted_does_not_keep_it_on_a_dead_path(void **state)
     assert_int_equal(w.active, THIRD);
 }
 
+/* The card of the active path has no link: all are challenged, and the first other that responds is taken at once. */
+static void a_path_whose_card_has_no_link_is_left_at_once(void **state)
+{
+    struct rnl_paths w;
+    int move;
+    (void)state;
+    rnl_paths_init(&w, 3, ACTIVE, PATIENCE_MS * MS, SETTLED_MS * MS);
+    rnl_paths_down(&w, 1u << OTHER);
+    assert_int_equal(step(&w, 0, 999, &move), 0);
+    rnl_paths_down(&w, 1u << ACTIVE);
+    assert_int_equal(step(&w, 0, 1000, &move), ALL);
+    assert_int_equal(move, 0);
+    asked(&w, ACTIVE, 5, 1000);
+    asked(&w, OTHER, 6, 1000);
+    assert_int_equal(step(&w, 0, 1001, &move), 0);
+    assert_int_equal(answered(&w, OTHER, 6, 1002), 1);
+    assert_int_equal(rnl_paths_deadline(&w), 1002 * MS);
+    (void)step(&w, 0, 1002, &move);
+    assert_int_equal(move, 1);
+    assert_int_equal(w.active, OTHER);
+    assert_int_equal(step(&w, 0, 1003, &move), 0);
+    assert_int_equal(move, 0);
+}
+
+/* It responds, so its card is mistaken, and is not believed again until it says so anew. */
+static void a_path_that_responds_works_whatever_its_card_says(void **state)
+{
+    struct rnl_paths w;
+    int move;
+    (void)state;
+    rnl_paths_init(&w, 3, ACTIVE, PATIENCE_MS * MS, SETTLED_MS * MS);
+    rnl_paths_down(&w, 1u << ACTIVE);
+    assert_int_equal(step(&w, 0, 1000, &move), ALL);
+    asked(&w, ACTIVE, 5, 1000);
+    asked(&w, OTHER, 6, 1000);
+    assert_int_equal(answered(&w, ACTIVE, 5, 1001), 1);
+    assert_int_equal(answered(&w, OTHER, 6, 1002), 0);
+    assert_int_equal(step(&w, 0, 1003, &move), 0);
+    assert_int_equal(step(&w, 100, 2000, &move), 0);
+    assert_int_equal(move, 0);
+    rnl_paths_down(&w, 1u << ACTIVE);
+    assert_int_equal(step(&w, 0, 3000, &move), ALL);
+}
+
+/* A flow's own timers are far apart by then. */
+static void it_is_due_when_the_silence_reaches_its_limit(void **state)
+{
+    struct rnl_paths w;
+    int move;
+    (void)state;
+    rnl_paths_init(&w, 3, ACTIVE, PATIENCE_MS * MS, SETTLED_MS * MS);
+    assert_int_equal(step(&w, PATIENCE_MS - 30, 1000, &move), 0);
+    assert_int_equal(rnl_paths_deadline(&w), 1030 * MS);
+    assert_int_equal(step(&w, 0, 1010, &move), 0);
+    assert_int_equal(rnl_paths_deadline(&w), UINT64_MAX);
+}
+
 /* Another has answered: the active path has 10 ms for it, or twice what the other took. */
 static void the_aim_has_its_chance(void **state)
 {
@@ -271,6 +328,9 @@ int main(void)
         cmocka_unit_test(it_is_not_wanted_for_ever),
         cmocka_unit_test(what_is_wanted_does_not_keep_it_on_a_dead_path),
         cmocka_unit_test(the_aim_has_its_chance),
+        cmocka_unit_test(a_path_whose_card_has_no_link_is_left_at_once),
+        cmocka_unit_test(a_path_that_responds_works_whatever_its_card_says),
+        cmocka_unit_test(it_is_due_when_the_silence_reaches_its_limit),
         cmocka_unit_test(the_least_of_its_answers_is_the_round_trip),
         cmocka_unit_test(what_is_acknowledged_settles_it),
         cmocka_unit_test(a_challenge_is_known_by_its_number),

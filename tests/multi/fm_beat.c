@@ -3,8 +3,9 @@
  * fm_beat.c - a steady exchange over a network that changes: runnel run -n N multi-fm_beat COUNT EVERY_MS [FILE].
  * Everybody sends everybody else COUNT numbered messages, one each EVERY_MS, more of them until FILE is there, and
  * takes in what comes: each once, in order, with the right bytes, all of whoever lives. Who is told that a peer is dead
- * goes on with the others. With FILE it says `beats RANK` once all were heard, and `moves RANK N` when packets to a
- * peer have gone on to another of its addresses for the N-th time. Says at its end
+ * goes on with the others. With FILE it says `beats RANK` once all were heard, and `moves RANK N gap MS` when packets
+ * to a peer have gone on to another of its addresses for the N-th time and it is heard again: gap is the longest time
+ * since the move before, or the beginning, in which one was not. Says at its end
  *
  *   beat RANK gap MS [dead R]... [moved N] [frames N refused N forged N again N]
  *
@@ -22,12 +23,12 @@
 #include "runnel/fm.h"
 #include "runnel/runnel.h"
 
-enum { BEAT = 1, LAST, RANKS_MAX = 64, BYTES_MAX = 3000 };
+enum { BEAT = 1, LAST, RANKS_MAX = 64, BYTES_MAX = 3000, SETTLED_NS = 500000000 };
 #define MS 1000000ull
 
 static unsigned long me, ranks;
-static uint64_t got[RANKS_MAX], all[RANKS_MAX], /* 1 + how many come; 0: not told yet */
-    heard_ns[RANKS_MAX], gap_ns[RANKS_MAX];
+static uint64_t got[RANKS_MAX], all[RANKS_MAX],        /* 1 + how many come; 0: not told yet */
+    heard_ns[RANKS_MAX], gap_ns[RANKS_MAX], lately_ns; /* the longest since the last move */
 static int dead[RANKS_MAX];
 
 static void on_error(int status, unsigned long peer, const char *sentence)
@@ -47,6 +48,8 @@ static void heard(unsigned long from)
     uint64_t now = check_now_ns();
     if (now - heard_ns[from] > gap_ns[from])
         gap_ns[from] = now - heard_ns[from];
+    if (now - heard_ns[from] > lately_ns)
+        lately_ns = now - heard_ns[from];
     heard_ns[from] = now;
 }
 
@@ -109,8 +112,10 @@ static void say_once_all_beat(void)
     for (unsigned long r = 0; r < ranks && !said; r++)
         if (r != me && got[r] == 0)
             return;
-    if (!said)
+    if (!said) {
         CHECK(dprintf(STDOUT_FILENO, "beats %lu\n", me) > 0);
+        lately_ns = 0;
+    }
     said = 1;
 }
 
@@ -119,13 +124,20 @@ static uint64_t moved(void)
     return rnl_get_counters(rnl_fm.ep)->peers_moved;
 }
 
+/* A while after the move, when everybody has been heard again. */
 static void say_moves(void)
 {
-    static uint64_t said;
-    if (moved() == said)
+    static uint64_t said, seen, seen_ns;
+    if (moved() != seen) {
+        seen = moved();
+        seen_ns = check_now_ns();
+    }
+    if (seen == said || check_now_ns() - seen_ns < SETTLED_NS)
         return;
-    said = moved();
-    CHECK(dprintf(STDOUT_FILENO, "moves %lu %llu\n", me, (unsigned long long)said) > 0);
+    said = seen;
+    CHECK(dprintf(STDOUT_FILENO, "moves %lu %llu gap %llu\n", me, (unsigned long long)said,
+                  (unsigned long long)(lately_ns / MS)) > 0);
+    lately_ns = 0;
 }
 
 static void say(const char *until, uint64_t moves, const struct rnl_counters *c)

@@ -13,6 +13,7 @@ static struct rnl_i8255x card;
 static uint8_t registers[RNL_I8255X_REGISTERS];
 static uint32_t rx, tx; /* the blocks that the units are at */
 static uint32_t dropped, went;
+static bool silent; /* the card does not reach the memory */
 
 /* ---- the card ---- */
 
@@ -42,7 +43,7 @@ static void arrive(void)
 
 static void send_on(void)
 {
-    for (;; tx = ((struct rnl_i8255x_tx *)at(tx))->link) {
+    for (; !silent; tx = ((struct rnl_i8255x_tx *)at(tx))->link) {
         struct rnl_i8255x_tx *b = at(tx);
         went += !(b->status & RNL_I8255X_DONE) && (b->command & 7) == RNL_I8255X_DO_TRANSMIT;
         b->status = RNL_I8255X_DONE | RNL_I8255X_OK;
@@ -83,6 +84,7 @@ static int set_up(void **state)
     card = (struct rnl_i8255x){
         .registers = registers, .memory = aligned_alloc(4096, RNL_I8255X_MEMORY), .bus = BUS, .link_up = true};
     dropped = went = 0;
+    silent = false;
     return card.memory && memset(card.memory, 0, RNL_I8255X_MEMORY) && rnl_i8255x_start(&card) ? 0 : -1;
 }
 
@@ -148,12 +150,36 @@ static void frames_go_once_each(void **state)
     }
 }
 
+static void a_card_that_takes_nothing_any_more_is_stuck_until_it_does(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 0; turn < 50; turn++) {
+        rnl_i8255x_post(&card, FRAME_BYTES);
+        rnl_i8255x_restart(&card);
+        assert_false(card.tx_stuck);
+    }
+    silent = true;
+    rnl_i8255x_restart(&card);
+    assert_false(card.tx_stuck); /* nothing is posted */
+    rnl_i8255x_post(&card, FRAME_BYTES);
+    for (uint32_t look = 0; look < 20 && !card.tx_stuck; look++) {
+        assert_true(look < 12);
+        rnl_i8255x_restart(&card);
+    }
+    assert_true(card.tx_stuck);
+    silent = false;
+    rnl_i8255x_restart(&card);
+    assert_false(card.tx_stuck);
+    assert_int_equal(went, 51);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_receiver_that_ran_out_goes_on_at_the_next_look),
         TEST(one_that_works_is_left_alone),
         TEST(frames_go_once_each),
+        TEST(a_card_that_takes_nothing_any_more_is_stuck_until_it_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

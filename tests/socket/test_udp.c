@@ -85,8 +85,8 @@ static void script_close(struct rnl_socket *s)
     ((struct script *)(void *)s)->closed++;
 }
 
-static const struct rnl_socket_ops script_ops = {sizeof script_ops, script_send, script_recv,  script_error,
-                                                 script_arm,        script_fd,   script_close, NULL};
+static const struct rnl_socket_ops script_ops = {sizeof script_ops, script_send,  script_recv, script_error, script_arm,
+                                                 script_fd,         script_close, NULL,        NULL};
 
 struct world {
     struct script k;

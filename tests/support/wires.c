@@ -43,7 +43,8 @@ struct port {
     struct datagram *first, **last;
     uint32_t count;
     int open, armed;
-    uint8_t deaf, mute; /* by address */
+    uint8_t deaf, mute, down; /* by address */
+    struct rnl_socket_frames frames;
 };
 struct test_wires {
     pthread_mutex_t lock;
@@ -208,13 +209,19 @@ static void wires_close(struct rnl_socket *s)
     pthread_mutex_unlock(&p->w->lock);
 }
 
+static bool wires_is_down(struct rnl_socket *s, const struct rnl_socket_addr *to)
+{
+    return ((const struct port *)(void *)s)->down >> to->ip[13] & 1;
+}
+
 static const struct rnl_socket_ops socket_ops = {.size = sizeof socket_ops,
                                                  .send = wires_send,
                                                  .recv = wires_recv,
                                                  .error = wires_error,
                                                  .arm = wires_arm,
                                                  .fd = wires_fd,
-                                                 .close = wires_close};
+                                                 .close = wires_close,
+                                                 .is_down = wires_is_down};
 
 /* ---- a clock of their own ---- */
 
@@ -331,6 +338,13 @@ void test_wires_address(struct test_wires *w, unsigned rank, unsigned which, int
     pthread_mutex_unlock(&w->lock);
 }
 
+void test_wires_link(struct test_wires *w, unsigned rank, unsigned which, int up)
+{
+    struct port *p = &w->port[rank];
+    p->down = (uint8_t)((p->down & ~(1u << which)) | (unsigned)!up << which);
+    p->frames.links++;
+}
+
 void test_wires_tapped(struct test_wires *w, test_wires_tap *tap, void *arg)
 {
     pthread_mutex_lock(&w->lock);
@@ -364,6 +378,7 @@ struct test_wires *test_wires_new(unsigned size, const char *faults, unsigned ra
         p->w = w;
         p->last = &p->first;
         p->socket = (struct rnl_socket){.ops = &socket_ops,
+                                        .frames = &p->frames,
                                         .self = addr_of(i, 0),
                                         .datagram_max = DATAGRAM_MAX,
                                         .segments_max = 16,

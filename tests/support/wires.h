@@ -58,6 +58,8 @@ void test_wires_address(struct test_wires *w, unsigned rank, unsigned way, int i
  * call back. */
 typedef int test_wires_tap(void *arg, unsigned from, unsigned to, unsigned way, unsigned char *at, uint32_t bytes);
 void test_wires_tapped(struct test_wires *w, test_wires_tap *tap, void *arg);
+/* The card of this address of a rank says that it has a link, or none. What is sent goes as before. */
+void test_wires_link(struct test_wires *w, unsigned rank, unsigned which, int up);
 /* A datagram arrives at `to` as if from that address of `from`; way = 9: from one that nobody has. */
 void test_wires_forge(struct test_wires *w, unsigned from, unsigned way, unsigned to, const void *at, uint32_t bytes);
 /* How often it did. */

@@ -41,11 +41,12 @@ failover)
         local began i
         began=$(date +%s%N)
         for ((i = 0; i < 600; i++)); do
-            [ "$(tr -d '\r' <"$dir/a.log" | grep -c "^moves [01] $1\$")" = 2 ] && break
+            [ "$(tr -d '\r' <"$dir/a.log" | grep -c "^moves [01] $1 ")" = 2 ] && break
             kill -0 $machines 2>/dev/null || break
             sleep 0.05
         done
-        echo "# $2: both have moved, known after $((($(date +%s%N) - began) / 1000000)) ms"
+        echo "# $2: both have moved, known after $((($(date +%s%N) - began) / 1000000)) ms; in the machines:"
+        tr -d '\r' <"$dir/a.log" | sed -n "s/^moves [01] $1 /# &/p"
     }
     happens() { "$tree/tests/vm/qmp" "$dir/$1.qmp" "${@:2}"; } # MACHINE COMMAND...
     for ((i = 0; i < 1200; i++)); do [ "$(grep -c '^beats' "$dir/a.log" 2>/dev/null)" = 2 ] && break; sleep 0.1; done

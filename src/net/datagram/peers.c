@@ -297,6 +297,13 @@ int rnl_udp_set_active_path(struct rnl_transport *t, uint32_t rank, unsigned pat
     return 0;
 }
 
+bool rnl_udp_is_path_down(struct rnl_transport *t, uint32_t rank, unsigned path)
+{
+    struct udp *u = udp_of(t);
+    struct rnl_socket_addr to;
+    return u->socket->ops->is_down && rnl_udp_path(u, rank, path, &to) == 0 && u->socket->ops->is_down(u->socket, &to);
+}
+
 uint32_t rnl_udp_mtu(struct rnl_transport *t, uint32_t rank)
 {
     (void)rank; /* the MTU of a path is found by net/flow/, which knows what arrived */

@@ -110,6 +110,9 @@ struct rnl_transport_ops {
      * again on return. RNL_ERR_RANK, RNL_ERR_TOO_LONG. */
     int (*send_on_path)(struct rnl_transport *, uint32_t peer, unsigned path, const void *at, uint32_t bytes,
                         uint64_t now_ns);
+    /* Whether this path leaves by a card that has no link or is gone: a hint, see rnl_socket_ops.is_down. May be
+     * NULL. */
+    bool (*is_path_down)(struct rnl_transport *, uint32_t peer, unsigned path);
     /* Bytes of the longest packet to that peer today. It may fall. */
     uint32_t (*mtu)(struct rnl_transport *, uint32_t peer);
 

@@ -100,6 +100,7 @@ int rnl_udp_remove_peer(struct rnl_transport *, uint32_t peer);
 int rnl_udp_set_active_path(struct rnl_transport *, uint32_t peer, unsigned path);
 /* The address of a path. 0, RNL_ERR_RANK. */
 int rnl_udp_path(struct udp *u, uint32_t rank, unsigned path, struct rnl_socket_addr *out);
+bool rnl_udp_is_path_down(struct rnl_transport *, uint32_t peer, unsigned path);
 uint32_t rnl_udp_mtu(struct rnl_transport *, uint32_t peer);
 
 /* ---- send.c ---- */

@@ -424,6 +424,12 @@ static int fault_set_active_path(struct rnl_transport *t, uint32_t peer, unsigne
     return of(t)->below->ops->set_active_path(of(t)->below, peer, path);
 }
 
+static bool fault_is_path_down(struct rnl_transport *t, uint32_t peer, unsigned path)
+{
+    struct rnl_transport *below = of(t)->below;
+    return below->ops->is_path_down && below->ops->is_path_down(below, peer, path);
+}
+
 static int fault_send_on_path(struct rnl_transport *t, uint32_t peer, unsigned path, const void *at, uint32_t bytes,
                               uint64_t now_ns)
 {
@@ -452,6 +458,7 @@ static const struct rnl_transport_ops fault_ops = {
     .reply = fault_reply,
     .set_active_path = fault_set_active_path,
     .send_on_path = fault_send_on_path,
+    .is_path_down = fault_is_path_down,
 };
 
 /* ---- settings ---- */

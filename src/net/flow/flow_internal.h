@@ -11,7 +11,7 @@ enum {
     RNL_FLOW_SPARE = 128,   /* bytes; a packet with less unused room counts as a full one */
     RNL_FLOW_KEY_SPARE = 8, /* packets of a key that are kept for probes, whose acknowledgement confirms the key */
     RNL_FLOW_LOWER_MTU = 2, /* consecutive timeouts after which probes have the first size of the table */
-    RNL_FLOW_STUCK_TIMEOUTS = 3,
+    RNL_FLOW_STUCK_TIMEOUTS = 2,
     RNL_FLOW_SUSPECT_TIMEOUTS = 2,
     RNL_FLOW_DEAD_TIMEOUTS = 3,
     RNL_FLOW_COLLAPSE = 3,      /* PTO: losing everything for so long is persistent congestion (RFC 9002, 7.6) */

@@ -46,8 +46,15 @@ static void end_challenges(struct rnl_paths *w)
     w->next_ns = 0;
 }
 
+static bool is_active_down(const struct rnl_paths *w)
+{
+    return w->down >> w->active & 1;
+}
+
 static uint64_t chance_until(const struct rnl_paths *w)
 {
+    if (is_active_down(w))
+        return w->proved_ns;
     return w->proved_ns + (2 * w->rtt_ns > least_chance_ns ? 2 * w->rtt_ns : least_chance_ns);
 }
 
@@ -101,7 +108,10 @@ unsigned rnl_paths_step(struct rnl_paths *w, uint64_t stuck_ns, uint64_t looked_
     *move = 0;
     if (w->works_ns && now_ns - w->works_ns < stuck_ns)
         stuck_ns = now_ns - w->works_ns;
-    if (stuck_ns == 0 || stuck_ns < stall_limit(w, now_ns)) {
+    const uint64_t limit_ns = stall_limit(w, now_ns);
+    const bool silent = stuck_ns >= limit_ns || is_active_down(w);
+    w->limit_ns = stuck_ns && !silent ? now_ns + limit_ns - stuck_ns : 0;
+    if (!silent) {
         if (w->wanted)
             return step_wanted(w, now_ns, move);
         if (w->challenging)
@@ -146,6 +156,7 @@ bool rnl_paths_response(struct rnl_paths *w, unsigned path, uint64_t value, uint
             end_challenges(w);
             w->works_ns = now_ns;
             w->hinted_ns = 0;
+            w->down &= (uint8_t) ~(1u << path);
         } else if (!w->proved) {
             w->proved = (uint8_t)(path + 1);
             w->proved_ns = w->next_ns = now_ns; /* all are challenged once more, since the peer responds now */
@@ -170,7 +181,9 @@ uint64_t rnl_paths_deadline(const struct rnl_paths *w)
 {
     if (w->wanted)
         return w->proved == 1 ? w->proved_ns : w->next_ns;
-    return w->proved ? chance_until(w) : UINT64_MAX;
+    if (w->proved)
+        return chance_until(w);
+    return w->limit_ns ? w->limit_ns : UINT64_MAX;
 }
 
 bool rnl_paths_hint(struct rnl_paths *w, unsigned path, uint64_t next, uint64_t acked, uint64_t now_ns)
@@ -190,6 +203,11 @@ bool rnl_paths_hint(struct rnl_paths *w, unsigned path, uint64_t next, uint64_t 
     w->hinted_ns = w->hint_sent_ns = now_ns;
     w->hint_number = next;
     return true;
+}
+
+void rnl_paths_down(struct rnl_paths *w, unsigned down)
+{
+    w->down = (uint8_t)down;
 }
 
 void rnl_paths_doubt(struct rnl_paths *w, unsigned path)

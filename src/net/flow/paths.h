@@ -11,6 +11,10 @@
  * responds before it acknowledges. The first other path that responds becomes the active one if the active one has
  * neither responded nor acknowledged in twice the time that this one takes.
  *
+ * A card of ours may say that it has no link, or be gone (rnl_paths_down). If the active path leaves by it, all are
+ * challenged at once, and the first other that responds becomes active without a chance for this one. That is a hint:
+ * if the active path responds all the same, it counts no more until the card says it anew.
+ *
  *   active path works --- nothing acknowledged, several timeouts, stall_limit_ns ---> all paths are challenged
  *      ^  ^                                                                            |       |
  *      |  +--- something acknowledged, or the active path responds: all others void ---+       |
@@ -56,11 +60,13 @@ struct rnl_paths {
     uint64_t confirmed_ns;
     uint64_t rtt_ns;       /* of the quickest response of the path that was proved */
     uint64_t proved_ns;    /* when its first response came */
+    uint64_t limit_ns;     /* when the active path will have been silent for stall_limit_ns; 0 = it is not silent */
     uint64_t works_ns;     /* when the active path last responded; 0 = it was never challenged */
     uint8_t count, active; /* the number of paths, and which one is active */
     uint8_t challenging;   /* challenges are in flight */
     uint8_t proved;        /* 1 + the path that has responded; 0 = none */
     uint8_t wanted;        /* so often the first path is still challenged, since it is the best; 0 = it is not */
+    uint8_t down;          /* bits of the paths whose card, on our side, has no link or is gone */
     uint8_t from;          /* 1 + the path that the peer's data come from; 0 = the active one */
 };
 
@@ -86,6 +92,8 @@ void rnl_paths_want_first(struct rnl_paths *paths);
 /* Data of the peer came from `path`. `next` is the number of our next packet, `acked` the largest acknowledged. true =
  * it is time for a ping, which shows whether our packets still arrive. */
 bool rnl_paths_hint(struct rnl_paths *paths, unsigned path, uint64_t next, uint64_t acked, uint64_t now_ns);
+/* From now on the paths with these bits leave by cards that have no link or are gone. */
+void rnl_paths_down(struct rnl_paths *paths, unsigned down);
 /* The peer's challenge came from `path`. */
 void rnl_paths_doubt(struct rnl_paths *paths, unsigned path);
 

@@ -117,12 +117,16 @@ struct rnl_socket_ops {
      * The word can be read as long as the socket is open. 1 = something has arrived already. RNL_ERR_UNSUPPORTED,
      * without a record, if the host cannot do it or another thread than the first calls. May be NULL. */
     int (*bell)(struct rnl_socket *, const _Atomic uint32_t **at, uint32_t *bits);
+    /* Whether the card by which datagrams to this address go has no link, or is gone: a hint. Each time that anything
+     * about it changes, recv adds 1 to frames->links. May be NULL: it is not known. */
+    bool (*is_down)(struct rnl_socket *, const struct rnl_socket_addr *);
 };
 
 /* What a socket that makes frames itself has counted. */
 struct rnl_socket_frames {
     uint64_t sent, received; /* with datagrams */
     uint64_t refused;        /* that came and were none of a whole datagram for this socket */
+    uint64_t links;          /* how often a card lost its link, has it again, or went */
 };
 
 struct rnl_socket {

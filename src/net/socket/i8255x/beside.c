@@ -134,6 +134,12 @@ static int both_arm(struct rnl_socket *s)
     return b->kernel->ops->arm(b->kernel);
 }
 
+static bool both_is_down(struct rnl_socket *s, const struct rnl_socket_addr *to)
+{
+    struct rnl_socket *const cards = of(s)->cards;
+    return to->scope != 0 && cards->ops->is_down && cards->ops->is_down(cards, to);
+}
+
 static int both_fd(struct rnl_socket *s)
 {
     return of(s)->epoll;
@@ -159,6 +165,7 @@ static const struct rnl_socket_ops both_ops = {
     .arm = both_arm,
     .fd = both_fd,
     .close = both_close,
+    .is_down = both_is_down,
 };
 
 static int watch(struct both *b)

@@ -73,6 +73,18 @@ static bool mac_of(const struct rnl_socket_addr *a, uint8_t mac[6])
 }
 
 /* Units that have stopped are restarted, however busy the other direction is. */
+static bool is_up(const struct rnl_i8255x *c)
+{
+    return c->link_up && !c->gone && !c->tx_stuck;
+}
+
+static void tend_card(struct card_socket *k, struct rnl_i8255x *c)
+{
+    const bool was_up = is_up(c);
+    (void)rnl_i8255x_tend(c);
+    k->frames.links += was_up != is_up(c);
+}
+
 static void tend(struct card_socket *k)
 {
     const uint32_t ms = now_ms();
@@ -82,7 +94,7 @@ static void tend(struct card_socket *k)
     k->tended_ms = ms;
     for (uint32_t i = 0; i < k->wires; i++)
         if (!k->wire[i].card.gone)
-            (void)rnl_i8255x_tend(&k->wire[i].card);
+            tend_card(k, &k->wire[i].card);
 }
 
 /* ---- sending ---- */
@@ -124,7 +136,7 @@ static uint32_t post(struct card_socket *k, const struct rnl_socket_out *o, int3
         rnl_i8255x_kick(&w->card);
         tend(k);
         *sys_errno = EAGAIN;
-        return w->card.gone ? RNL_SOCKET_UNREACHABLE : RNL_SOCKET_FULL;
+        return w->card.gone || w->card.tx_stuck ? RNL_SOCKET_UNREACHABLE : RNL_SOCKET_FULL;
     }
     rnl_i8255x_post(&w->card, rnl_xdp_frame_write(h, room, o->at, o->bytes, o->ecn));
     w->sent++;
@@ -210,6 +222,12 @@ static int card_error(struct rnl_socket *s, struct rnl_socket_error *e)
     return 0;
 }
 
+static bool card_is_down(struct rnl_socket *s, const struct rnl_socket_addr *to)
+{
+    const struct wire *w = wire_to(of(s), to->scope);
+    return w && !is_up(&w->card);
+}
+
 static int card_fd(struct rnl_socket *s)
 {
     (void)s;
@@ -242,6 +260,7 @@ static const struct rnl_socket_ops card_ops = {
     .arm = card_fd,
     .fd = card_fd,
     .close = card_close,
+    .is_down = card_is_down,
 };
 
 int rnl_i8255x_socket_new(const struct rnl_i8255x_grant *cards, uint32_t n, uint16_t port, struct rnl_socket **out)

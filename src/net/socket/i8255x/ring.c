@@ -4,7 +4,7 @@
  * card: it says that a frame has come before it is there, and its command unit stops after 16 blocks. */
 #include "net/socket/i8255x/card_internal.h"
 
-enum { KICK_EVERY = 15, SETTLED_LOOKS = 1000000 };
+enum { KICK_EVERY = 15, SETTLED_LOOKS = 1000000, STUCK_LOOKS = 8 };
 
 static uint32_t bus_of(const struct rnl_i8255x *c, const void *at)
 {
@@ -40,7 +40,8 @@ static bool start_sending(struct rnl_i8255x *c)
     }
     atomic_store_explicit(&first->command, RNL_I8255X_DO_NOTHING | RNL_I8255X_SUSPEND, memory_order_release);
     c->tx_next = 1;
-    c->tx_posted = 0;
+    c->tx_posted = c->tx_watched = c->tx_looks = 0;
+    c->tx_stuck = false;
     if (!rnl_i8255x_command_at(c, RNL_I8255X_CU_START, bus_of(c, first)))
         return false;
     for (uint32_t i = 0; i < SETTLED_LOOKS; i++)
@@ -173,6 +174,18 @@ void rnl_i8255x_free(struct rnl_i8255x *c)
 
 /* ---- units that have stopped ---- */
 
+/* A card whose slot is about to lose its power is not master of the bus any more, and takes nothing out of memory. */
+static void watch_sending(struct rnl_i8255x *c)
+{
+    if (is_done(&tx_of(c, c->tx_watched)->status)) {
+        c->tx_watched = c->tx_next - 1;
+        c->tx_looks = 0;
+    } else {
+        c->tx_looks++;
+    }
+    c->tx_stuck = c->tx_looks >= STUCK_LOOKS;
+}
+
 void rnl_i8255x_restart(struct rnl_i8255x *c)
 {
     if (c->rx_ready == c->rx_next && come(c) == 0)
@@ -182,4 +195,5 @@ void rnl_i8255x_restart(struct rnl_i8255x *c)
         c->tx_restarts++;
         (void)rnl_i8255x_command(c, RNL_I8255X_CU_RESUME);
     }
+    watch_sending(c);
 }
