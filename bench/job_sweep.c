@@ -108,7 +108,7 @@ const struct bench_scenario bench_scenario_sweep = {
     .step = step,
 };
 const struct bench_scenario bench_scenario_sweep_loss = {
-    .name = "sweep",
+    .name = "sweep-loss",
     .share = 2,
     .apis = 1u << BENCH_AM,
     .plots = true,

@@ -45,7 +45,7 @@ struct bench_scenario {
 extern const struct bench_scenario bench_scenario_peers, bench_scenario_idle, bench_scenario_wake,
     bench_scenario_barrier, bench_scenario_layered, bench_scenario_startup, bench_scenario_memory, bench_scenario_loss,
     bench_scenario_am, bench_scenario_put, bench_scenario_rpc, bench_scenario_panda, bench_scenario_sweep,
-    bench_scenario_sweep_loss; /* those two have one name */
+    bench_scenario_sweep_loss;
 /* All of them, in the order of their rows, up to NULL. */
 extern const struct bench_scenario *const bench_scenarios[];
 

@@ -113,19 +113,16 @@ static void parse_sizes(struct argp_state *state, struct bench_options *q, const
 
 static void parse_scenario(struct argp_state *state, struct bench_options *q, const char *name)
 {
-    bool found = false;
     for (unsigned i = 0; bench_scenarios[i]; i++)
         if (!strcmp(name, bench_scenarios[i]->name)) {
             q->scenarios |= 1u << i;
             q->named |= 1u << i;
-            found = true;
+            return;
         }
-    if (found)
-        return;
     argp_error(
         state,
         "there is no test '%s': latency, waiting, rate, bandwidth, fresh, mpi, peers, idle, wake, barrier, layered, "
-        "startup, memory, loss, am, sweep, put, rpc, panda or all",
+        "startup, memory, loss, am, sweep, sweep-loss, put, rpc, panda or all",
         name);
 }
 
@@ -183,7 +180,7 @@ static void check(struct argp_state *state, struct bench_options *q)
     if (*q->net.via && !sweeps && (q->apis & (q->apis - 1) || q->apis == 1u << BENCH_TCP || q->named))
         argp_error(state,
                    "--transport %s is for pairs of one interface, since one job has the queue or the cards: give "
-                   "--api fm, or another, or ask for the test sweep alone",
+                   "--api fm, or another, or ask for the tests sweep and sweep-loss alone",
                    q->net.via);
     if (*q->net.via)
         q->scenarios &= sweeps ? past : 0;
@@ -376,7 +373,7 @@ int bench_options_parse(int argc, char **argv, struct bench_options *q)
         .parser = parse,
         .children = rnl_tool_help,
         .args_doc = "[latency|waiting|rate|bandwidth|fresh|mpi|peers|idle|wake|barrier|layered|startup|memory|loss|am|"
-                    "sweep|put|"
+                    "sweep|sweep-loss|put|"
                     "rpc|panda|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"

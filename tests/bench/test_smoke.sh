@@ -22,7 +22,7 @@ refuses() {
     [ $code = 64 ] && [ ! -s "$dir/stdout" ] && grep -qF -- "$text" "$dir/stderr"
     ok "refused: bench $*" $?
 }
-refuses "latency, waiting, rate, bandwidth, fresh, mpi, peers, idle, wake, barrier, layered, startup, memory, loss, am, sweep, put, rpc, panda or all" speed
+refuses "latency, waiting, rate, bandwidth, fresh, mpi, peers, idle, wake, barrier, layered, startup, memory, loss, am, sweep, sweep-loss, put, rpc, panda or all" speed
 refuses "there is no interface 'mpi'" --api fm,mpi
 refuses "whole bytes from 1 to 16M" --size 8,17M
 refuses "seconds from 0.1" --max-time nan
@@ -32,6 +32,7 @@ refuses "startup is not measured over the interfaces" startup --api fm1
 refuses "give one of the two" latency --transport shm --netns --max-time 0.3
 refuses "is for pairs of one interface" --transport xdp latency
 refuses "is for pairs of one interface" --transport xdp latency sweep
+refuses "is for pairs of one interface" --transport xdp sweep am
 refuses "sweep is measured past the kernel" --netns sweep
 refuses "is for pairs of one interface" --transport i8255x --api am am
 refuses "bytes from 1280 to 65535" --netns --mtu 576
