@@ -45,6 +45,42 @@ assert [float(x.split()[1]) for x in ours] == sorted(float(x.split()[1]) for x i
 published = "bip pm vmmc fm2 simple".split()
 assert rows["33"]["ours"] == ([x.split()[0] for x in ours] == published)
 END
+"$RUNNEL" paper fit --json >"$work/fit.json"
+check "values are called fitted that the fit finds, assumed that no paper gives, and H-A2 has another card than H-A, no more" \
+    python3 - "$work/fit.json" "$RUNNEL_SOURCE/sim/myrinet/machines.txt" <<'END'
+import json, sys
+machines = {part.split("\n")[0]: {f[0]: f[1:4:2] for f in map(str.split, part.split("\n")) if len(f) > 4 and f[0] not in ("#", "about")}
+            for part in open(sys.argv[2]).read().split("\nmachine ")[1:]}
+fitted = {(f["value"], m) for f in json.load(open(sys.argv[1])) for m in f["machines"].split()}
+called = {(v, m) for m, values in machines.items() for v, (_, c) in values.items() if c == "fitted"}
+assert called == fitted, (called - fitted, fitted - called)
+assert {v for v, is_ in machines["H-A"].items() if is_ != machines["H-A2"][v]} == {"ni_instruction"}
+assert machines["H-A2"]["ni_instruction"] == ["1", "given"]
+assert machines["H-S"]["store_bytes"] == ["8", "assumed"] and all(m["look_pause"] == ["5", "assumed"] for m in machines.values())
+END
+check "plain firmware keeps the rule of style: one loop of a card, its state without arrays, no quotient but by a power of two, nothing tuned" \
+    python3 - "$RUNNEL_SOURCE/sim/myrinet" <<'END'
+import glob, os, re, sys
+def with_headers(path, seen):
+    if path in seen:
+        return ""
+    seen.add(path)
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", open(path).read(), flags=re.S)
+    own = re.findall(r'#include "sim/myrinet/(systems/[^"]*)"', text)
+    return text + "".join(with_headers(sys.argv[1] + "/" + h, seen) for h in own)
+plain = [f for f in glob.glob(sys.argv[1] + "/systems/*/firmware*.c") if "tuned" not in os.path.basename(f) and "/probe/" not in f]
+for f in plain:
+    seen = set()
+    text = with_headers(f, seen)
+    assert not any("tuned" in os.path.basename(h) for h in seen), f
+    loop, = re.findall(r"^LOOP_OF_CARD\(struct (\w+)\)", text, re.M)
+    state = re.search(r"^struct %s \{(.*?)^\}" % loop, text, re.M | re.S)
+    assert state and "[" not in state[1], (f, loop)
+    code = re.sub(r'^ *#.*(?:\\\n.*)*|"[^"]*"', "", text, flags=re.M)
+    sums = [l.strip() for l in code.split("\n") if re.search(r"[\w)\]] [/%] (?!(2|4|8|16|32|64|128|256|512|1024)\b)[\w(]", l)]
+    assert not sums, (f, sums)
+assert len(plain) >= 18, plain
+END
 check "it is the one that was committed, to the bit" cmp "$work/table.json" "$RUNNEL_SOURCE/doc/results/table.json"
 check "a figure has its curves" bash -c '"$0" paper figure survey-2 | grep -q "DMA after a copy"' "$RUNNEL"
 check "figure 3a: what is added takes, and flow control takes less than the bus" bash -c '

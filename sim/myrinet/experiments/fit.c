@@ -16,7 +16,7 @@ static const struct myri_fit fits[] = {
     {"factor on the time of the card's processor", MYRI_M_ni_time, "24", "H-P H-PP H-FM2", 1, 1.25, 0.01, 0, 0, 0},
     {"cycles of an instruction of LANai 2.3, within a fifth of 5 MIPS", MYRI_M_ni_instruction, "7a 34", "H-A H-S", 4, 6,
      0.05, 0, 0, 0},
-    {"an operation of the 50-MHz SPARC", MYRI_M_host_operation, "34", "H-A", 20, 120, 1, 0, 0, 0},
+    {"an operation of the 50-MHz SPARC", MYRI_M_host_operation, "34", "H-A H-A2", 20, 120, 1, 0, 0, 0},
     {"a frame's way through Amoeba's kernel", MYRI_M_datagram, "36a", "H-A H-A2", 0, 300, 1, 0, 0, 0},
 };
 
