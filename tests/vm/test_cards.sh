@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|jobs|strangers|failover|killed|tutorial|machines|kill
+# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|jobs|strangers|failover|killed|killed-uio|tutorial|machines|kill
 # shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 shown='a.log b.log err out'
@@ -101,10 +101,14 @@ tutorial)
     grep -aq 'median ns' "$dir/machines/a.log" && [ "$(grep -ac '^beat .* moved [1-9].* frames' "$dir/machines/a.log")" = 2 ]
     ok "over cards, before and after that" $?
     ;;
-killed)
+killed | killed-uio)
+    # Without an IOMMU it is the release of uio's device that takes the bus from a card.
+    iommu=(-device "intel-iommu,caching-mode=on") way=vfio
+    [ "$1" = killed ] || iommu=() way=uio
     VM_APPEND=intel_iommu=on "$tree/scripts/vm" pair "$tree/tests/vm/guest_killed.sh" "$tree/tests/vm/guest_serve.sh" \
-        -device intel-iommu,caching-mode=on >"$dir/out" 2>&1
+        "${iommu[@]}" >"$dir/out" 2>&1
     ok "both machines went through" $?
+    check "by $way" grep -q "drives both cards through $way" "$dir/out"
     cases 4
     ;;
 strangers)
