@@ -49,11 +49,13 @@ static int make_datagrams(struct meet *m)
         return status;
     }
     status = rnl_udp_transport_new(&m->env, socket, NULL, &m->env.datagrams);
-    if (status < 0)
+    if (status < 0) {
         socket->ops->close(socket);
-    else
-        m->udp_port = at.port;
-    return status;
+        return status;
+    }
+    m->udp_port = at.port;
+    m->env.facts.round_trip_ns = rnl_host_round_trip_ns();
+    return 0;
 }
 
 static int open_datagrams(struct meet *m)
