@@ -2,7 +2,7 @@
 # What the tests of Orca begin with, sourced by them: the head of all scripts, and the compiler with the sanitizer of the build. The
 # current folder is their own; $sanitizer is empty without one, and $limit says how many seconds a job of ranks may take.
 # shellcheck source=tests/support/test.sh disable=SC2034 # for those who source this
-. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
+declare -F ok >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh" # after multi/hosts.sh it is there
 build=$(cd "$build" && pwd) runnel=$(realpath "$runnel")
 cd "$dir" || exit 1
 sanitizer='' limit=60
