@@ -122,22 +122,28 @@ int bench_peers_present(struct bench_peers *p, unsigned apis, char *text, size_t
     return *missing || *elsewhere ? -ENOENT : 0;
 }
 
-/* Beside an installed command, else where this one was built from. */
-static int find_sources(struct bench_peers *p)
+int bench_find_self(char out[PATH_MAX])
 {
-    char self[PATH_MAX], probe[2 * PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
     if (n <= 0)
         return -ENOENT;
-    self[n] = 0;
-    char *slash = strrchr(self, '/');
+    out[n] = 0;
+    char *slash = strrchr(out, '/');
     if (slash)
         *slash = 0;
+    return 0;
+}
+
+int bench_find_sources(char out[PATH_MAX])
+{
+    char self[PATH_MAX], probe[2 * PATH_MAX];
+    if (bench_find_self(self))
+        return -ENOENT;
     for (int i = 0; i < 2; i++) {
         snprintf(probe, sizeof probe, i == 0 ? "%s/../share/runnel/peers" : RNL_BENCH_SOURCES, self);
-        if (!realpath(probe, p->sources))
+        if (!realpath(probe, out))
             continue;
-        snprintf(probe, sizeof probe, "%s/bench/peers/common.h", p->sources);
+        snprintf(probe, sizeof probe, "%s/bench/peers/common.h", out);
         if (access(probe, R_OK) == 0)
             return 0;
     }
@@ -165,7 +171,7 @@ int bench_peers_start(struct bench_peers *p, struct bench_area *area, int area_f
     bench_area_path(area_fd, p->area_path);
     if (apis >> BENCH_OWN == 0)
         return 0;
-    if (find_sources(p)) {
+    if (bench_find_sources(p->sources)) {
         snprintf(text, size,
                  "the programs that measure peers are compiled when they are wanted, and their source is "
                  "neither in ../share/runnel/peers beside this command nor where it was built");

@@ -5,11 +5,10 @@
 #include "scenario.h"
 
 const struct bench_scenario *const bench_scenarios[] = {
-    &bench_scenario_peers,   &bench_scenario_idle,       &bench_scenario_wake,
-    &bench_scenario_barrier, &bench_scenario_layered,    &bench_scenario_startup,
-    &bench_scenario_memory,  &bench_scenario_loss,       &bench_scenario_am,
-    &bench_scenario_put,     &bench_scenario_rpc,        &bench_scenario_panda,
-    &bench_scenario_sweep,   &bench_scenario_sweep_loss, NULL,
+    &bench_scenario_peers,   &bench_scenario_idle,    &bench_scenario_wake,       &bench_scenario_barrier,
+    &bench_scenario_layered, &bench_scenario_startup, &bench_scenario_memory,     &bench_scenario_loss,
+    &bench_scenario_am,      &bench_scenario_put,     &bench_scenario_rpc,        &bench_scenario_panda,
+    &bench_scenario_orca,    &bench_scenario_sweep,   &bench_scenario_sweep_loss, NULL,
 };
 
 const struct bench_api *bench_role(const char *name)

@@ -24,15 +24,16 @@ struct bench_wish {
 
 struct bench_scenario {
     const char *name;
-    double share;             /* of the time, against the shares of others */
-    unsigned apis;            /* that it is measured over; 0 = it has nothing to do with them */
-    bool sizes, ranks, plots; /* --size, --ranks, --plot mean something */
-    bool netns;               /* it is between namespaces only */
-    unsigned peers;           /* that can be measured beside it */
-    bool of_peers;            /* they are what it measures: nobody names them */
-    bool shm;                 /* it is between processes of one host only, and has nothing to do with datagrams */
-    bool past;                /* it is between a way past the kernel and the kernel only */
-    bool sockets;             /* its baselines are the pair's; over datagrams bare sockets */
+    double share;                 /* of the time, against the shares of others */
+    unsigned apis;                /* that it is measured over; 0 = it has nothing to do with them */
+    bool sizes, ranks, plots;     /* --size, --ranks, --plot mean something */
+    bool netns;                   /* it is between namespaces only */
+    unsigned peers;               /* that can be measured beside it */
+    bool of_peers;                /* they are what it measures: nobody names them */
+    bool shm;                     /* it is between processes of one host only, and has nothing to do with datagrams */
+    bool past;                    /* it is between a way past the kernel and the kernel only */
+    bool sockets;                 /* its baselines are the pair's; over datagrams bare sockets */
+    const char *(*missing)(void); /* what it needs that is not here, or NULL; NULL: it needs nothing */
     /* Adds its units, with their steps. 0 or -ENOMEM. */
     int (*plan)(struct bench_plan *, const struct bench_wish *);
     /* Fills in role, ranks and resting of the pairs it needs, from number 1 up. NULL: none. */
@@ -44,8 +45,8 @@ struct bench_scenario {
 
 extern const struct bench_scenario bench_scenario_peers, bench_scenario_idle, bench_scenario_wake,
     bench_scenario_barrier, bench_scenario_layered, bench_scenario_startup, bench_scenario_memory, bench_scenario_loss,
-    bench_scenario_am, bench_scenario_put, bench_scenario_rpc, bench_scenario_panda, bench_scenario_sweep,
-    bench_scenario_sweep_loss;
+    bench_scenario_am, bench_scenario_put, bench_scenario_rpc, bench_scenario_panda, bench_scenario_orca,
+    bench_scenario_sweep, bench_scenario_sweep_loss;
 /* All of them, in the order of their rows, up to NULL. */
 extern const struct bench_scenario *const bench_scenarios[];
 

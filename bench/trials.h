@@ -23,6 +23,7 @@ enum {
     BENCH_MOVSB,
     BENCH_NT,
     BENCH_PANDA,
+    BENCH_ORCA,
     BENCH_OWN,
     BENCH_OPENMPI = BENCH_OWN,
     BENCH_OPENMPI_UCX,
@@ -42,8 +43,8 @@ enum {
 };
 /* The interfaces that the tests of pairs have. */
 enum {
-    BENCH_OF_PAIRS = ((1u << BENCH_UCX_PUT) - 1) &
-                     ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB | 1u << BENCH_NT | 1u << BENCH_PANDA)
+    BENCH_OF_PAIRS = ((1u << BENCH_UCX_PUT) - 1) & ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB |
+                                                     1u << BENCH_NT | 1u << BENCH_PANDA | 1u << BENCH_ORCA)
 };
 enum { BENCH_ON_PROVIDER = 1u << BENCH_PROVIDER | 1u << BENCH_OPENMPI_RNL | 1u << BENCH_MPICH_RNL };
 _Static_assert((int)BENCH_APIS <= (int)BENCH_MAX_PAIRS, "a pair for each interface and peer");

@@ -122,7 +122,7 @@ static void parse_scenario(struct argp_state *state, struct bench_options *q, co
     argp_error(
         state,
         "there is no test '%s': latency, waiting, rate, bandwidth, fresh, mpi, peers, idle, wake, barrier, layered, "
-        "startup, memory, loss, am, sweep, sweep-loss, put, rpc, panda or all",
+        "startup, memory, loss, am, sweep, sweep-loss, put, rpc, panda, orca or all",
         name);
 }
 
@@ -213,6 +213,13 @@ static void check(struct argp_state *state, struct bench_options *q)
             if (q->named & 1u << i)
                 argp_error(state, "%s is %s", scenario->name, why);
             q->scenarios &= ~(1u << i);
+            continue;
+        }
+        const char *missing = scenario->missing ? scenario->missing() : NULL;
+        if (missing && q->named & 1u << i)
+            argp_error(state, "%s needs %s", scenario->name, missing);
+        if (missing) {
+            q->scenarios &= ~(1u << i); /* as below */
             continue;
         }
         if (scenario->of_peers && !(q->named & 1u << i) &&
@@ -374,7 +381,7 @@ int bench_options_parse(int argc, char **argv, struct bench_options *q)
         .children = rnl_tool_help,
         .args_doc = "[latency|waiting|rate|bandwidth|fresh|mpi|peers|idle|wake|barrier|layered|startup|memory|loss|am|"
                     "sweep|sweep-loss|put|"
-                    "rpc|panda|all]...",
+                    "rpc|panda|orca|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / baseline of the same trial. See runnel-bench(1).",

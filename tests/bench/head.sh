@@ -14,7 +14,7 @@ check_rows() {
 import json, sys
 UNITS = {"peers": "ns", "idle": "ms/s", "wake-wait": "us", "wake-poll": "us", "wake": "ns", "barrier": "us", "layered": "MB/s", "startup": "ms",
          "memory": "kB", "loss-stream": "GB/s", "loss-trip": "ns", "am-trip": "ns", "am-waiting": "ns", "am-rate": "M/s", "am-bulk": "GB/s",
-         "am-par": "ns", "put": "ns", "put-import": "us", "rpc": "ns", "rpc-once": "us", "panda": "ns", "panda-stream": "GB/s", "am-loss-trip": "ns", "am-loss-rate": "M/s", "am-loss-bulk": "GB/s", "latency": "ns", "waiting": "ns", "rate": "M/s",
+         "am-par": "ns", "put": "ns", "put-import": "us", "rpc": "ns", "rpc-once": "us", "panda": "ns", "orca": "ns", "panda-stream": "GB/s", "am-loss-trip": "ns", "am-loss-rate": "M/s", "am-loss-bulk": "GB/s", "latency": "ns", "waiting": "ns", "rate": "M/s",
          "bandwidth": "GB/s", "bandwidth-alone": "GB/s", "fresh": "GB/s", "fresh-alone": "GB/s"}
 seen = set()
 for line in sys.stdin:

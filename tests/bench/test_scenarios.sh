@@ -19,6 +19,11 @@ rows am shm '[("am-trip", ["am"], [None], [8]), ("am-rate", ["am"], [1, 4, 16, 6
     ("am-bulk", ["am"], [1, 2, 4, 8], [131072]), ("am-par", ["am"], [None], [0])]' am "${short[@]}"
 rows panda shm '[("panda-call", ["panda"], [None], [8]), ("panda-group", ["panda"], [None], [8]), ("panda-stream", ["panda"], [None], [65536])]' \
     panda "${short[@]}"
+if nm "$(dirname "$runnel")/../lang/liborca.a" 2>/dev/null | grep -qE '__[at]san_init'; then
+    echo "ok - orca # SKIP its program is compiled without the sanitizer of the build"
+else
+    rows orca shm '[(t, ["orca"], [None], [8]) for t in ("orca-roi", "orca-inc", "orca-goi", "orca-read")]' orca "${short[@]}"
+fi
 rows memory shm '[("memory-peer", ["native"], [2, 16, 63], [0]), ("memory-all", ["native"], [2, 16, 63], [0])]' memory "${short[@]}"
 
 copies="['native', 'memcpy']"

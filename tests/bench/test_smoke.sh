@@ -22,7 +22,7 @@ refuses() {
     [ $code = 64 ] && [ ! -s "$dir/stdout" ] && grep -qF -- "$text" "$dir/stderr"
     ok "refused: bench $*" $?
 }
-refuses "latency, waiting, rate, bandwidth, fresh, mpi, peers, idle, wake, barrier, layered, startup, memory, loss, am, sweep, sweep-loss, put, rpc, panda or all" speed
+refuses "latency, waiting, rate, bandwidth, fresh, mpi, peers, idle, wake, barrier, layered, startup, memory, loss, am, sweep, sweep-loss, put, rpc, panda, orca or all" speed
 refuses "there is no interface 'mpi'" --api fm,mpi
 refuses "whole bytes from 1 to 16M" --size 8,17M
 refuses "seconds from 0.1" --max-time nan
