@@ -7,6 +7,8 @@
  *     ranks join VICTIM COUNT [METHOD]     the same; the lower half of the ranks joins once the others have sent some
  *     ranks slow                  the last rank takes nothing in for a while
  *     ranks hostile               rank 1 sends what is no message of the protocol
+ *     ranks time COUNT METHOD     the last rank sends COUNT messages, each once it has got the one before, and then as many
+ *                                 as it may; it prints what they take
  *     ranks part                  a group of the odd ranks beside one of all; and one more after it was left
  *
  * Ranks that are in the group to its end print "MODE: rank R agrees on HASH". */
@@ -20,15 +22,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HANDLER = 3, RANKS = 64, LONGEST = 100000 };
+enum { HANDLER = 3, RANKS = 256, LONGEST = 100000 };
 
 struct state {
     rnl_endpoint *ep;
     uint64_t hash, done[RANKS], total, view_hash, last;
     unsigned in_view, sequencer;
-    bool lives[RANKS], bad, over, begun;
-    unsigned joiners;          /* the ranks below join */
-    unsigned expected;         /* members when all has been delivered */
+    bool lives[RANKS], bad, over, begun, any; /* any: messages of any contents */
+    unsigned joiners;                         /* the ranks below join */
+    unsigned expected;                        /* members when all has been delivered */
     uint64_t die_at, commands; /* messages of each rank, of which all have been delivered when it is over */
 };
 
@@ -45,6 +47,8 @@ static void deliver(rnl_group *g, const struct rnl_group_message *m, void *ctx)
     struct state *s = ctx;
     uint64_t i = s->done[m->sender]++;
     (void)g;
+    if (s->any)
+        return;
     s->bad |= m->number != ++s->last || m->sender >= RANKS || m->n != length_of(m->sender, i) ||
               (m->n && memcmp(m->buf, bytes + (m->sender + i) % 256, m->n) != 0);
     if (s->over)
@@ -231,6 +235,43 @@ static int go_on(const void *buf, size_t n, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static bool times(struct state *s, unsigned count, unsigned method)
+{
+    rnl_group *g;
+    const unsigned last = rnl_size(s->ep) - 1, rank = rnl_rank(s->ep);
+    s->commands = UINT64_MAX;
+    s->any = true;
+    if (!open_group(s, HANDLER, method, 0, &g))
+        return false;
+    double begin = 0, single = 0;
+    static const size_t lengths[] = {8, 1024};
+    for (unsigned i = 0; rank == last && i < 4 * count;
+         i++) { /* one by one, and then at once; the first ones connect */
+        const struct rnl_buffer piece = {bytes, lengths[i / (2 * count)]};
+        if (i == count || i == 2 * count)
+            single = now_us() - begin, begin = now_us();
+        if (fails("rnl_group_send", rnl_group_send(g, &piece, 1, 0)))
+            return false;
+        while (i < 2 * count && s->done[last] <= i)
+            if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
+                return false;
+    }
+    while (s->done[last] < 4 * (uint64_t)count)
+        if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
+            return false;
+    if (rank == last)
+        printf("time: %u members, %.1f us a message of 8 bytes, %.0f messages of 1 KiB in a ms\n", last + 1,
+               single / count, 2 * count * 1e3 / (now_us() - begin));
+    return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000));
+}
+
 /* Rank 1 says everything once, at each of its turns, and is excluded by the others, who go on. */
 static bool hostile(struct state *s)
 {
@@ -313,6 +354,8 @@ int main(int argc, char **argv)
         good = open_group(&s, HANDLER, argc > 4 ? (unsigned)atoi(argv[4]) : 0, 0, &g) && traffic(&s, g, mode);
     } else if (strcmp(mode, "join") == 0) {
         good = joins(&s, number, argc > 4 ? (unsigned)atoi(argv[4]) : 0);
+    } else if (strcmp(mode, "time") == 0) {
+        good = times(&s, number, argc > 3 ? (unsigned)atoi(argv[3]) : 0);
     } else if (strcmp(mode, "slow") == 0) {
         good = slow(&s);
     } else if (strcmp(mode, "hostile") == 0) {

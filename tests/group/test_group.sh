@@ -98,6 +98,14 @@ for seed in 1 2 3 4 5 6; do
 done
 sim group join 99 5 4 -- -n 32 --hosts 32 && agree join 32
 ok 'sixteen ranks join, on 32 virtual hosts' $?
+# The time that a message takes grows with the depth of the tree: from 16 to 64 members by two levels.
+time_of() { # MEMBERS: tenths of a us
+    sim group time 10 0 -- -n "$1" --hosts "$1" --fault delay=5us..5us
+    sed -n 's/^time: .* members, \([0-9]*\)\.\([0-9]\) us .*/\1\2/p' said
+}
+few=$(time_of 16) many=$(time_of 64)
+[ "${few:-0}" -gt 0 ] && [ "${many:-0}" -gt 0 ] && [ "$many" -lt $((few * 2)) ]
+ok "a message to 64 members takes less than twice as long as to 16 (${few}, ${many} tenths of a us)" $?
 sim replica 100 -- -n 6 --hosts 3 --fault loss=2% --seed 3 && [ "$(grep '^rank' said | cut -d' ' -f4 | sort -u | wc -l)" = 1 ]
 ok 'the example, on three virtual hosts' $?
 sim latecomer 300 -- -n 4 --hosts 4 --fault loss=2% --seed 3 && one_ledger

@@ -12,7 +12,6 @@ static void ask(struct rnl_order *o, uint32_t to, bool again)
 {
     struct rnl_order_head head = head_of(o, RNL_ORDER_JOIN, o->promised);
     head.flags = again ? RNL_ORDER_ROOT : 0;
-    head.member = o->opt.self;
     o->member[to].asked = true;
     send_head(o, to, &head, NULL);
 }
@@ -83,7 +82,6 @@ static bool take_welcome(struct rnl_order *o, uint32_t from, const struct rnl_or
         struct rnl_order_head again = head_of(o, RNL_ORDER_JOIN, o->promised);
         again.flags = RNL_ORDER_ROOT;
         again.epoch = head->epoch;
-        again.member = o->opt.self;
         send_head(o, from, &again, NULL);
         return true;
     }
@@ -131,30 +129,18 @@ static bool take_snapshot(struct rnl_order *o, uint32_t from, const struct rnl_o
 
 /* ---- the members ---- */
 
-/* Lets in whoever has asked, or says so to the coordinator, which may not have been asked. */
+/* At the coordinator: lets in whoever has asked. */
 static void let_in(struct rnl_order *o)
 {
-    const uint32_t coordinator = rnl_order_oldest(o);
-    struct rnl_order_head head = head_of(o, RNL_ORDER_JOIN, 0);
-    head.flags = RNL_ORDER_ROOT;
-    for (uint32_t i = 0; i < o->opt.size && !o->flushing && !o->ended && coordinator != UINT32_MAX; i++) {
-        const struct member *m = &o->member[i];
-        head.member = i;
-        if (!m->joins || m->in_view || m->excluded)
-            continue;
-        if (coordinator == o->opt.self)
+    for (uint32_t i = 0; i < o->opt.size && !o->flushing && rnl_order_oldest(o) == o->opt.self; i++)
+        if (o->member[i].joins && !o->member[i].in_view && !o->member[i].excluded)
             rnl_order_start(o);
-        else if (!o->member[coordinator].in_first)
-            send_head(o, coordinator, &head, NULL);
-    }
 }
 
 static bool take_join(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head)
 {
     bool again = head->flags & RNL_ORDER_ROOT;
-    if (head->member >= o->opt.size || head->member == o->opt.self)
-        return false;
-    struct member *m = &o->member[head->member];
+    struct member *m = &o->member[from];
     if (o->blank && again) { /* the view that this member was in has not come to be */
         ask(o, from, true);
         return true;

@@ -152,7 +152,6 @@ void rnl_order_welcome(struct rnl_order *o)
         return;
     }
     again.flags = RNL_ORDER_ROOT;
-    again.member = o->opt.self;
     for (uint32_t i = 0; i < o->opt.size; i++)
         memcpy(item->data + i * sizeof(uint64_t), &o->member[i].in_log, sizeof(uint64_t));
     memcpy(item->data + before, view->data, view->bytes);

@@ -63,7 +63,7 @@ enum rnl_order_kind {
     RNL_ORDER_FILL,     /* from the donor: place `seq`; ROOT says that it is a view */
     RNL_ORDER_GONE,     /* to the coordinator or all: the set of those excluded follows */
     RNL_ORDER_LEAVE,    /* to the coordinator: its sender wants to leave */
-    RNL_ORDER_JOIN,     /* `member` wants to join; ROOT: again, having promised `seq`, or to who joins: ask again */
+    RNL_ORDER_JOIN,     /* its sender wants to join; ROOT: again, having promised `seq`, or to who joins: ask again */
     RNL_ORDER_WELCOME,  /* to who joins, at place `seq`: each one's last `lseq`, 8 bytes, and the view follow */
     RNL_ORDER_SNAPSHOT, /* to who joins: a piece of the state before place `seq`; LAST: there is no more */
     RNL_ORDER_OUT,      /* the receiver is excluded */
