@@ -40,6 +40,7 @@ struct conform_fixture {
     /* Lets time pass and packets travel, where they do not by themselves. May be NULL. Never called when threads run.
      */
     void (*step)(struct conform_net *net);
+    int wakes_ms; /* an arrival makes the descriptor readable within so many ms; 0: at once */
     /* Closes those of net->t that are not NULL, then frees the rest. */
     void (*destroy)(struct conform_net *net);
     const char *faults; /* all transports are wrapped in these; "": in none that strike; NULL: they are bare */

@@ -45,6 +45,8 @@ static int make(struct conform_net *net)
         if (status < 0)
             break;
         w->env[i] = (struct rnl_env){.ops = &ops, .rank = i, .size = 2, .incarnation = 100 + i};
+        if (faults) /* those bodies count on every packet */
+            w->socket[i]->has_fd = 0;
         rnl_udp_addr_of(&w->socket[i]->self, &net->addr[i]);
         status = rnl_udp_transport_new(&w->env[i], w->socket[i], NULL, &net->t[i]);
     }
@@ -87,8 +89,13 @@ int main(int argc, char **argv)
     way = strcmp(argv[1], "vfio") == 0 ? RNL_I8255X_VFIO : RNL_I8255X_UIO;
     slot = argv + 2;
     faults = argc > 4 ? argv[4] : NULL;
-    const int status = conform_run(&(struct conform_fixture){
-        .name = "i8255x", .places = 2, .faults = faults, .make = make, .step = step, .destroy = destroy});
+    const int status = conform_run(&(struct conform_fixture){.name = "i8255x",
+                                                             .places = 2,
+                                                             .wakes_ms = 2000,
+                                                             .faults = faults,
+                                                             .make = make,
+                                                             .step = step,
+                                                             .destroy = destroy});
     printf("%llu datagrams came by cards, %llu frames were none, units were started again %llu times\n",
            (unsigned long long)received, (unsigned long long)refused, (unsigned long long)restarts);
     return status == 0 && received == 0 ? 1 : status;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|jobs|strangers|failover|killed|killed-uio|tutorial|machines|kill
+# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|conform-vfio|jobs|strangers|failover|killed|killed-uio|tutorial|machines|kill
 # shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 shown='a.log b.log err out'
@@ -15,6 +15,11 @@ case $1 in
 conform)
     "$tree/scripts/vm" one "$tree/tests/vm/guest_conform.sh" >"$dir/out" 2>&1
     ok "datagrams over cards keep the contract, bare and inside faults" $?
+    ;;
+conform-vfio)
+    VM_APPEND=intel_iommu=on "$tree/scripts/vm" one "$tree/tests/vm/guest_conform.sh" -device intel-iommu,caching-mode=on >"$dir/out" 2>&1
+    ok "datagrams over cards that interrupt keep the contract" $?
+    check "a card's interrupt makes the descriptor readable" grep -aq 'OK.*the descriptor tells of arrivals' "$dir/out"
     ;;
 machines)
     VM_ENV="QUESTIONS=3000" "$tree/scripts/vm" pair "$tree/tests/vm/guest_ask.sh" "$tree/tests/vm/guest_answer.sh" >"$dir/out" 2>&1

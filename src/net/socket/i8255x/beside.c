@@ -12,7 +12,8 @@
 #include "base/error.h"
 
 enum {
-    NAP_NS = 200000, /* between two looks at the cards while somebody sleeps on the descriptor */
+    TEND_NS = 10000000, /* between two looks at cards that interrupt: one may have stopped, or be gone */
+    NAP_NS = 200000,    /* between two looks at the cards while somebody sleeps on the descriptor */
     LOOK_EVERY = 16 /* receives between two looks at the kernel's socket, which cost a system call, while cards bring */
 };
 
@@ -127,8 +128,11 @@ static bool any_works(const struct both *b)
 static int both_arm(struct rnl_socket *s)
 {
     struct both *b = of(s);
-    const struct itimerspec nap = {.it_value.tv_nsec = any_works(b) ? NAP_NS : 0};
+    const long each_ns = b->cards->has_fd ? TEND_NS : NAP_NS;
+    const struct itimerspec nap = {.it_value.tv_nsec = any_works(b) ? each_ns : 0};
     b->armed = true;
+    if (b->cards->has_fd && b->cards->ops->arm(b->cards) != 0)
+        return 1;
     if (timerfd_settime(b->timer, 0, &nap, NULL) < 0)
         return 1; /* the caller must not sleep, because nothing would wake it */
     return b->kernel->ops->arm(b->kernel);
@@ -174,7 +178,8 @@ static int watch(struct both *b)
     b->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     b->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (b->timer >= 0 && b->epoll >= 0 && epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->timer, &e) == 0 &&
-        epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->kernel->ops->fd(b->kernel), &e) == 0)
+        epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->kernel->ops->fd(b->kernel), &e) == 0 &&
+        (!b->cards->has_fd || epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->cards->ops->fd(b->cards), &e) == 0))
         return 0;
     return rnl_fail_errno(RNL_ERR_SYSTEM, errno,
                           "a socket over cards needs descriptors: raise their limit (ulimit -n)");

@@ -4,8 +4,8 @@
  * these, all others by the kernel, and arrivals of both come by one recv. So a peer's addresses of both kinds are paths
  * to it, and a flow that leaves a card that died goes on by another card or by the kernel.
  *
- * Cards are polled and cannot wake anybody. Who waits for the descriptor is woken within NAP_NS all the same, by a
- * timer, as long as a card works. */
+ * Who waits for the descriptor is woken by the interrupt of a card, where vfio passes it on. Through uio cards cannot
+ * wake anybody: there a timer does, within NAP_NS, as long as a card works. */
 #ifndef RNL_NET_SOCKET_I8255X_BESIDE_H
 #define RNL_NET_SOCKET_I8255X_BESIDE_H
 

@@ -4,9 +4,13 @@
 #include "net/socket/i8255x/card.h"
 
 #include <errno.h>
+#include <linux/vfio.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "net/socket/i8255x/card_internal.h"
@@ -208,6 +212,50 @@ static void look_at_link(struct rnl_i8255x *c)
         c->link_up = word >> 2 & 1;
     put32(c, RNL_I8255X_MDI, 2u << 26 | 1u << 21 | 1u << 16);
     c->link_asked = true;
+}
+
+/* ---- interrupts ---- */
+
+int rnl_i8255x_interrupts(int device)
+{
+    union {
+        struct vfio_irq_set set;
+        char room[sizeof(struct vfio_irq_set) + sizeof(int)];
+    } irq = {.set = {.argsz = sizeof irq,
+                     .flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
+                     .index = VFIO_PCI_INTX_IRQ_INDEX,
+                     .count = 1}};
+    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    irq.set.argsz = (uint32_t)(sizeof irq.set + sizeof fd);
+    memcpy(irq.set.data, &fd, sizeof fd);
+    if (ioctl(device, VFIO_DEVICE_SET_IRQS, &irq.set) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* vfio masks the line when it has rung. What caused it is taken away first, and frames are looked for last. */
+bool rnl_i8255x_arm(struct rnl_i8255x *c, int device)
+{
+    struct vfio_irq_set unmask = {.argsz = sizeof unmask,
+                                  .flags = VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_UNMASK,
+                                  .index = VFIO_PCI_INTX_IRQ_INDEX,
+                                  .count = 1};
+    uint32_t bytes;
+    if (c->gone)
+        return false;
+    put8(c, RNL_I8255X_ACK, 0xff);
+    put8(c, RNL_I8255X_MASK, RNL_I8255X_MASK_ARMED);
+    (void)ioctl(device, VFIO_DEVICE_SET_IRQS, &unmask);
+    return rnl_i8255x_next(c, &bytes) != NULL;
+}
+
+void rnl_i8255x_disarm(struct rnl_i8255x *c)
+{
+    if (!c->gone)
+        put8(c, RNL_I8255X_MASK, RNL_I8255X_MASK_ALL);
 }
 
 bool rnl_i8255x_tend(struct rnl_i8255x *c)

@@ -76,14 +76,15 @@ static int bind_driver(const char *slot, const char *driver)
                     driver, driver);
 }
 
-/* Lets the card reach memory, or not; its interrupts stay off. */
+/* Lets the card reach memory, or not. Its interrupts stay off, but for vfio's, which a process can ask for. */
 static bool set_command_word(const struct rnl_i8255x_grant *g, bool master)
 {
     uint16_t c;
     const off_t at = (off_t)(g->config_at + COMMAND_WORD);
     if (pread(g->config, &c, sizeof c, at) != sizeof c)
         return false;
-    c = (uint16_t)((c & ~BUS_MASTER) | MEMORY_SPACE | NO_INTERRUPT | (master ? BUS_MASTER : 0));
+    c = (uint16_t)((c & ~(BUS_MASTER | NO_INTERRUPT)) | MEMORY_SPACE | (master ? BUS_MASTER : 0) |
+                   (g->container >= 0 && master ? 0 : NO_INTERRUPT));
     return pwrite(g->config, &c, sizeof c, at) == sizeof c;
 }
 

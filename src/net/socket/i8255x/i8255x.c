@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ struct wire {
     struct rnl_i8255x card;
     struct rnl_socket_addr self;
     int fd[3]; /* device, registers, memory: closed in this order */
+    int event; /* readable when it has interrupted; -1: it does not */
     uint64_t sent, received, refused;
     bool posted;
 };
@@ -36,6 +38,8 @@ struct card_socket {
     struct rnl_socket s;             /* first */
     struct rnl_socket_frames frames; /* of all cards */
     uint32_t wires, first, misses, tended_ms;
+    int epoll; /* of all cards' events; -1: a card does not interrupt */
+    bool armed;
     struct wire wire[RNL_I8255X_CARDS];
     struct kept_head head[HEADS];
 };
@@ -202,10 +206,20 @@ static int from_wire(struct card_socket *k, struct wire *w, struct rnl_socket_in
     return got;
 }
 
+/* Interrupts cost more than frames: while somebody looks for these there are none. */
+static void disarm(struct card_socket *k)
+{
+    for (uint32_t i = 0; i < k->wires; i++)
+        rnl_i8255x_disarm(&k->wire[i].card);
+    k->armed = false;
+}
+
 static int card_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
 {
     struct card_socket *k = of(s);
     int got = 0;
+    if (k->armed)
+        disarm(k);
     for (uint32_t i = 0; i < k->wires && got < n; i++)
         got += from_wire(k, &k->wire[(k->first + i) % k->wires], in + got, n - got);
     if (got == n)
@@ -228,9 +242,23 @@ static bool card_is_down(struct rnl_socket *s, const struct rnl_socket_addr *to)
     return w && !is_up(&w->card);
 }
 
+static int card_arm(struct rnl_socket *s)
+{
+    struct card_socket *k = of(s);
+    int come = 0;
+    for (uint32_t i = 0; i < k->wires; i++) {
+        uint64_t n;
+        (void)!read(k->wire[i].event, &n, sizeof n);
+        come |= rnl_i8255x_arm(&k->wire[i].card, k->wire[i].fd[0]);
+    }
+    k->armed = true;
+    return come;
+}
+
 static int card_fd(struct rnl_socket *s)
 {
-    (void)s;
+    if (of(s)->epoll >= 0)
+        return of(s)->epoll;
     return rnl_fail(RNL_ERR_UNSUPPORTED, "a card that is polled has no descriptor to wait for");
 }
 
@@ -242,10 +270,37 @@ static void close_wires(struct card_socket *k)
         rnl_i8255x_close(&k->wire[i].card);
 }
 
+static void close_events(struct card_socket *k)
+{
+    for (uint32_t i = 0; i < k->wires; i++)
+        if (k->wire[i].event >= 0)
+            close(k->wire[i].event);
+    if (k->epoll >= 0)
+        close(k->epoll);
+}
+
+/* One descriptor for the interrupts of all cards, if each has some. */
+static void watch_events(struct card_socket *k)
+{
+    bool all = true;
+    k->epoll = epoll_create1(EPOLL_CLOEXEC);
+    for (uint32_t i = 0; i < k->wires; i++) {
+        struct epoll_event e = {.events = EPOLLIN};
+        struct wire *w = &k->wire[i];
+        w->event = rnl_i8255x_interrupts(w->fd[0]);
+        all &= w->event >= 0 && k->epoll >= 0 && epoll_ctl(k->epoll, EPOLL_CTL_ADD, w->event, &e) == 0;
+    }
+    if (!all && k->epoll >= 0) {
+        close(k->epoll);
+        k->epoll = -1;
+    }
+}
+
 static void card_close(struct rnl_socket *s)
 {
     struct card_socket *k = of(s);
     close_wires(k);
+    close_events(k);
     for (uint32_t i = 0; i < k->wires; i++)
         for (int j = 0; j < 3; j++)
             close(k->wire[i].fd[j]);
@@ -257,7 +312,7 @@ static const struct rnl_socket_ops card_ops = {
     .send = card_send,
     .recv = card_recv,
     .error = card_error,
-    .arm = card_fd,
+    .arm = card_arm,
     .fd = card_fd,
     .close = card_close,
     .is_down = card_is_down,
@@ -289,6 +344,7 @@ int rnl_i8255x_socket_new(const struct rnl_i8255x_grant *cards, uint32_t n, uint
         free(k);
         return status;
     }
+    watch_events(k);
     k->s = (struct rnl_socket){.ops = &card_ops,
                                .frames = &k->frames,
                                .self = k->wire[0].self,
@@ -297,7 +353,8 @@ int rnl_i8255x_socket_new(const struct rnl_i8255x_grant *cards, uint32_t n, uint
                                .segment_bytes = DATAGRAM_MOST,
                                .merged_bytes = DATAGRAM_MOST,
                                .receive_bytes = (RNL_I8255X_RX - 2) * rnl_socket_charge(0), /* so many, however long */
-                               .has_ecn = 1};
+                               .has_ecn = 1,
+                               .has_fd = k->epoll >= 0};
     *out = &k->s;
     return 0;
 }

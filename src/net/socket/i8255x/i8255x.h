@@ -8,7 +8,7 @@
  * all of its cards, and a datagram goes by the card of the wire that its address names: the addresses of a peer with
  * several cards are its paths (net/flow/paths.h), which is how a flow leaves a card that died.
  *
- * It is polled: it has no descriptor to sleep on. */
+ * It is polled, and has a descriptor to sleep on (has_fd) where vfio passes on the interrupts of all of its cards. */
 #ifndef RNL_NET_SOCKET_I8255X_I8255X_H
 #define RNL_NET_SOCKET_I8255X_I8255X_H
 

@@ -53,7 +53,7 @@ enum {                         /* registers, by their offsets */
        RNL_I8255X_STATUS = 0,  /* bits 2 to 5: state of the receive unit */
        RNL_I8255X_ACK = 1,     /* causes of interrupts; a written 1 takes one away */
        RNL_I8255X_COMMAND = 2, /* reads as 0 once the card has taken the last one */
-       RNL_I8255X_MASK = 3,    /* 1 = no interrupts */
+       RNL_I8255X_MASK = 3,    /* 1 = no interrupts; bits 2 to 7 keep one cause each back, and are never all 0 here */
        RNL_I8255X_POINTER = 4, /* of the command */
        RNL_I8255X_PORT = 8,    /* reset, self test */
        RNL_I8255X_EEPROM = 14, /* bit 0 clock, 1 select, 2 to it, 3 from it */
@@ -67,6 +67,7 @@ enum { /* commands; those of the command unit are in the high half of the byte *
        RNL_I8255X_RU_BASE = 6,
        RNL_I8255X_RU_READY = 4 /* a state, not a command */
 };
+enum { RNL_I8255X_MASK_ALL = 1, RNL_I8255X_MASK_ARMED = 0xac /* but for a frame, and a receiver that ran out */ };
 enum { RNL_I8255X_PORT_RESET = 0, RNL_I8255X_PORT_TEST = 1, RNL_I8255X_PORT_SELECTIVE = 2 };
 enum { /* a block's command word */
        RNL_I8255X_END = 0x8000,
