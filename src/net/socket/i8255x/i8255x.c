@@ -206,9 +206,11 @@ static int from_wire(struct card_socket *k, struct wire *w, struct rnl_socket_in
     return got;
 }
 
-/* Interrupts cost more than frames: while somebody looks for these there are none. */
+/* Interrupts cost more than frames: while somebody looks for these there are none. Who slept has not looked at the clock
+ * for long. */
 static void disarm(struct card_socket *k)
 {
+    k->misses = MISSES_TEND;
     for (uint32_t i = 0; i < k->wires; i++)
         rnl_i8255x_disarm(&k->wire[i].card);
     k->armed = false;
