@@ -139,6 +139,7 @@ assert seen > 150, seen
 END
 is_usage "a row that is not there: near it are those of its number" "no row '53'; near it: 53a 53b 53c (" paper why 53
 is_usage "or of that system" "no row 'bip'; near it: 53a 53b 53c (" paper why bip
+is_usage "a system of one's own is no row" "paper trace, diff and profile show" paper why mine
 is_usage "no row at all" "name a row" paper why
 is_usage "what would have no effect" "no effect on why" paper why 53a --count 3
 exit "$failed"

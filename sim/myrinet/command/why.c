@@ -347,7 +347,7 @@ static int explain(const struct myri_row *r, uint32_t run)
     return rc;
 }
 
-/* Rows whose number is the same, or who are of what was asked for; else all. */
+/* Rows whose number is the same, or who are of what was asked for. */
 static int is_near(const struct myri_row *r, const char *what)
 {
     size_t digits = strspn(what, "0123456789"), own = strspn(r->field[MYRI_ROW_ID], "0123456789");
@@ -358,12 +358,16 @@ static int is_near(const struct myri_row *r, const char *what)
 static int unknown(const struct myri_row *rows, int n, const char *what)
 {
     char names[MYRI_ROWS * 8] = "";
-    for (int turn = 0; turn < 2 && !names[0]; turn++)
-        for (int i = 0; i < n; i++)
-            if (turn || is_near(&rows[i], what)) {
-                size_t used = strlen(names);
-                snprintf(names + used, sizeof names - used, " %s", rows[i].field[MYRI_ROW_ID]);
-            }
+    for (int i = 0; i < n; i++)
+        if (is_near(&rows[i], what)) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, " %s", rows[i].field[MYRI_ROW_ID]);
+        }
+    if (!names[0])
+        return myri_cmd_wrong(
+            "there is no row '%s'; runnel paper table all has them. Where the time of a system goes, runnel "
+            "paper trace, diff and profile show",
+            what);
     return myri_cmd_wrong("there is no row '%s'; near it:%s (runnel paper table has them all)", what, names);
 }
 
