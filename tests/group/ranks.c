@@ -7,7 +7,7 @@
  *     ranks join VICTIM COUNT [METHOD]     the same; the lower half of the ranks joins once the others have sent some
  *     ranks slow                  the last rank takes nothing in for a while
  *     ranks hostile               rank 1 sends what is no message of the protocol
- *     ranks time COUNT METHOD     the last rank sends COUNT messages, each once it has got the one before, and then as many
+ *     ranks time COUNT METHOD     the last rank sends messages, each once it has got the one before, and then as many
  *                                 as it may; it prints what they take
  *     ranks part                  a group of the odd ranks beside one of all; and one more after it was left
  *
