@@ -4,6 +4,12 @@
 #ifdef PLAIN /* single messages alone */
 #define SYSTEM "fmmc-plain"
 #include "sim/myrinet/systems/fmmc/firmware-plain.c"
+#elif defined TUNED
+#define SYSTEM "fmmc-tuned"
+#include "sim/myrinet/systems/fmmc/firmware-tuned.c"
+#elif defined TUNED_PLAIN
+#define SYSTEM "fmmc-tuned-plain"
+#include "sim/myrinet/systems/fmmc/firmware-tuned-plain.c"
 #else
 #define SYSTEM "fmmc"
 #include "sim/myrinet/systems/fmmc/firmware.c"

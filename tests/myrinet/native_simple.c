@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * native_simple.c - see native.h. */
-#include "sim/myrinet/systems/simple/firmware.c"
-
+#ifdef TUNED
+#define SYSTEM "simple-tuned"
+#include "sim/myrinet/systems/simple/firmware-tuned.c"
+#else
 #define SYSTEM "simple"
+#include "sim/myrinet/systems/simple/firmware.c"
+#endif
 /* What has come is in the host, dropped, in error, or one of two that wait. */
 #define CONSERVED (packets - card.errors - card.dropped - into_host <= 2)
 #include "myrinet/native.h"

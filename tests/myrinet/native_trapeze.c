@@ -3,10 +3,17 @@
  * native_trapeze.c - see native.h. */
 #ifdef STORE
 #define SYSTEM "trapeze-store"
+#include "sim/myrinet/systems/trapeze/firmware.c"
+#elif defined TUNED
+#define SYSTEM "trapeze-tuned"
+#include "sim/myrinet/systems/trapeze/firmware-tuned.c"
+#elif defined TUNED_STORE
+#define SYSTEM "trapeze-tuned-store"
+#include "sim/myrinet/systems/trapeze/firmware-tuned-store.c"
 #else
 #define SYSTEM "trapeze"
-#endif
 #include "sim/myrinet/systems/trapeze/firmware.c"
+#endif
 /* What has come is in the host, which was interrupted, dropped, in error, whole on the card, or not looked at yet; what
  * is posted has left, or is in one of the places. */
 #define CONSERVED                                                                                                \

@@ -5,6 +5,7 @@
 #define RNL_TESTS_PAPER_SYSTEMS_H
 
 static const char *const systems[][2] = {{"simple", "H-PP"},
+                                         {"simple-tuned", "H-PP"},
                                          {"fm1", "H-S"},
                                          {"fm1-polls", "H-A"},
                                          {"fm1-tuned", "H-S"},
@@ -21,6 +22,8 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"fmmc", "H-A"},
                                          {"fmmc-small", "H-A"},
                                          {"fmmc-no-multicast", "H-A"},
+                                         {"fmmc-tuned", "H-A"},
+                                         {"fmmc-tuned-no-multicast", "H-A"},
                                          {"lfc", "H-PP"},
                                          {"lfc-tuned", "H-PP"},
                                          {"am2", "H-PP"},
@@ -32,7 +35,9 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"unet-mm-tuned", "H-PP"},
                                          {"hamlyn", "H-PP"},
                                          {"trapeze", "H-PP"},
-                                         {"trapeze-store", "H-P"}};
+                                         {"trapeze-store", "H-P"},
+                                         {"trapeze-tuned", "H-PP"},
+                                         {"trapeze-tuned-store", "H-P"}};
 enum { SYSTEMS = sizeof systems / sizeof systems[0] };
 
 #endif

@@ -7,3 +7,4 @@
 volatile struct fmmc_card card;
 #define NO_MULTICAST
 #include "sim/myrinet/systems/fmmc/tree.h"
+#include "sim/myrinet/systems/fmmc/turn.h"

@@ -6,3 +6,4 @@
 
 volatile struct fmmc_card card;
 #include "sim/myrinet/systems/fmmc/tree.h"
+#include "sim/myrinet/systems/fmmc/turn.h"

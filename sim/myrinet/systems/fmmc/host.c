@@ -417,3 +417,27 @@ const struct myri_system myri_system_fmmc_small =
     FMMC_SYSTEM("fmmc-small", "FM/MC with FM 1.1's fragments of 128 bytes", "firmware", open_small)
 }
 ;
+/* The same with firmware written for speed alone. */
+const struct myri_system myri_system_fmmc_tuned = FMMC_SYSTEM(
+                             "fmmc-tuned", "FM/MC with firmware written for speed alone", "firmware-tuned", open_side),
+                         .packet_least = 16, .packet_most = FMMC_FRAGMENT - FMMC_HEADER, .to_all = send_to_all,
+                         .fetch = fetch_number
+}
+;
+const struct myri_system myri_system_fmmc_tuned_no_locks =
+    FMMC_SYSTEM("fmmc-tuned-no-locks", "FM/MC-tuned without locks", "firmware-tuned", open_no_locks)
+}
+;
+const struct myri_system myri_system_fmmc_tuned_no_multicast =
+    FMMC_SYSTEM("fmmc-tuned-no-multicast", "FM/MC-tuned whose card knows of single messages alone",
+                "firmware-tuned-plain", open_side)
+}
+;
+const struct myri_system myri_system_fmmc_tuned_no_objects =
+    FMMC_SYSTEM("fmmc-tuned-no-objects", "FM/MC-tuned without message objects", "firmware-tuned", open_no_objects)
+}
+;
+const struct myri_system myri_system_fmmc_tuned_small =
+    FMMC_SYSTEM("fmmc-tuned-small", "FM/MC-tuned with FM 1.1's fragments of 128 bytes", "firmware-tuned", open_small)
+}
+;

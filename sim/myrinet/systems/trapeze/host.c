@@ -186,3 +186,8 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     }
 TRAPEZE_SYSTEM(trapeze, "trapeze", "Trapeze, cut through", "systems/trapeze/firmware");
 TRAPEZE_SYSTEM(trapeze_store, "trapeze-store", "Trapeze, stored and forwarded", "systems/trapeze/firmware-store");
+TRAPEZE_SYSTEM(trapeze_tuned, "trapeze-tuned", "Trapeze, cut through, with firmware written for speed alone",
+               "systems/trapeze/firmware-tuned");
+TRAPEZE_SYSTEM(trapeze_tuned_store, "trapeze-tuned-store",
+               "Trapeze, stored and forwarded, with firmware written for speed alone",
+               "systems/trapeze/firmware-tuned-store");
