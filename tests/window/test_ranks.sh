@@ -40,9 +40,9 @@ timeout 100 "$runnel" sim -n 6 --hosts 3 --loss 2% --seed 5 "$virtual" -c >said 
 ok 'on several virtual hosts with losses, the same each time' $?
 
 worse=0 late=0
-for hosts in 1 2; do
+for count in 1 2; do
     for seed in 1 2 3 4; do
-        timeout 60 "$runnel" sim -n 2 --hosts $hosts --loss 5% --seed $seed "$build/tests/vproc-window_apart.so" >said 2>&1 && is_apart || worse=1
+        timeout 60 "$runnel" sim -n 2 --hosts "$count" --loss 5% --seed $seed "$build/tests/vproc-window_apart.so" >said 2>&1 && is_apart || worse=1
         seconds=$(sed -n 's/^runnel: \(.*\) s, .*/\1/p' said) # 0.3 of them waits a quiet in vain
         awk -v s="$seconds" 'BEGIN { exit !(s > 0.3 && s < 0.34) }' || late=1
     done
