@@ -24,7 +24,7 @@ static bool open_endpoint(struct rnl_ofi_domain *d, int *error)
         {RNL_OFI_ATOMIC, rnl_ofi_on_atomic},   {RNL_OFI_RESULT, rnl_ofi_on_result},
     };
     struct rnl_options o = {.size = sizeof o,
-                            .flags = RNL_ALONE | (d->locks ? RNL_SHARED : 0),
+                            .flags = RNL_ALONE, /* the domain has a lock of its own around all calls */
                             .handlers = HANDLERS,
                             .name = "libfabric",
                             .peers = PEERS};
