@@ -38,7 +38,7 @@ until_said() {
 both_moved() {
     local r
     for r in 0 1; do
-        until_said 1 "^moves $r ([$1-9]|[1-9][0-9]+)\$" || return
+        until_said 1 "^moves $r ([$1-9]|[1-9][0-9]+)( gap|\$)" || return
     done
 }
 # changes ONE-SIDE-OF-THE-FIRST-LINK: it goes down there, and comes up again once both ranks have gone to the other link;
