@@ -206,8 +206,8 @@ static int from_wire(struct card_socket *k, struct wire *w, struct rnl_socket_in
     return got;
 }
 
-/* Interrupts cost more than frames: while somebody looks for these there are none. Who slept has not looked at the clock
- * for long. */
+/* Interrupts cost more than frames: while somebody looks for these there are none. Who slept has not looked at the
+ * clock for long. */
 static void disarm(struct card_socket *k)
 {
     k->misses = MISSES_TEND;
