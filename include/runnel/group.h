@@ -65,7 +65,7 @@ enum {
         1, /* a view has more than half of the members of the one before, or the group ends here: of hosts that
                                lose each other at most one side goes on */
     RNL_GROUP_MESSAGE_MAX = 1 << 20, /* bytes of a message */
-    RNL_GROUP_STATE_MAX = 1 << 30,   /* bytes of the state that a joiner is given */
+    RNL_GROUP_STATE_MAX = 1 << 30,   /* bytes of the state that a joiner is given; each piece counts 256 more */
     RNL_GROUP_MEMBERS_MAX = 1024
 };
 

@@ -137,6 +137,25 @@ static void a_path_that_responds_works_whatever_its_card_says(void **state)
     assert_int_equal(step(&w, 0, 3000, &move), ALL);
 }
 
+/* One card has both paths, and is mistaken: its word must not make the connection go to and fro between them. */
+static void a_path_that_has_responded_is_kept_whatever_its_card_said(void **state)
+{
+    struct rnl_paths w;
+    int move;
+    (void)state;
+    rnl_paths_init(&w, 3, ACTIVE, PATIENCE_MS * MS, SETTLED_MS * MS);
+    rnl_paths_down(&w, 1u << ACTIVE | 1u << OTHER);
+    assert_int_equal(step(&w, 0, 1000, &move), ALL);
+    asked(&w, ACTIVE, 5, 1000);
+    asked(&w, OTHER, 6, 1000);
+    assert_int_equal(answered(&w, OTHER, 6, 1001), 1);
+    (void)step(&w, 0, 1001, &move);
+    assert_int_equal(move, 1);
+    assert_int_equal(w.active, OTHER);
+    assert_int_equal(step(&w, 0, 1002, &move), 0);
+    assert_int_equal(rnl_paths_deadline(&w), UINT64_MAX);
+}
+
 /* A flow's own timers are far apart by then. */
 static void it_is_due_when_the_silence_reaches_its_limit(void **state)
 {
@@ -330,6 +349,7 @@ int main(void)
         cmocka_unit_test(the_aim_has_its_chance),
         cmocka_unit_test(a_path_whose_card_has_no_link_is_left_at_once),
         cmocka_unit_test(a_path_that_responds_works_whatever_its_card_says),
+        cmocka_unit_test(a_path_that_has_responded_is_kept_whatever_its_card_said),
         cmocka_unit_test(it_is_due_when_the_silence_reaches_its_limit),
         cmocka_unit_test(the_least_of_its_answers_is_the_round_trip),
         cmocka_unit_test(what_is_acknowledged_settles_it),

@@ -55,7 +55,7 @@ static void save(void *ctx)
     struct rnl_order_item *item = rnl_order_item_new(w->o, 8);
     FUZZ_MUST(item);
     memset(item->data, 7, 8);
-    rnl_order_put_state(w->o, item);
+    FUZZ_MUST(rnl_order_put_state(w->o, item));
 }
 
 static void load(void *ctx, const struct rnl_order_item *piece)

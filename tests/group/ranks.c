@@ -16,6 +16,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct state {
     unsigned in_view, sequencer;
     bool lives[RANKS], bad, over, begun, any; /* any: messages of any contents */
     unsigned joiners;                         /* the ranks below join */
+    unsigned pieces;                          /* of the state that have come; all, or no state */
     unsigned expected;                        /* members when all has been delivered */
     uint64_t die_at, commands; /* messages of each rank, of which all have been delivered when it is over */
 };
@@ -86,19 +88,21 @@ static void ended(rnl_group *g, int status, void *ctx)
     printf("ended: %s\n", rnl_status_name(status));
 }
 
-/* What the state is for those who join: that of the sums, and a long piece. */
+/* What the state is for those who join: that of the sums, and a long piece between two empty ones. */
 static void save(rnl_group *g, void *ctx)
 {
     struct state *s = ctx;
-    s->bad |= rnl_group_put_state(g, s, sizeof *s) < 0 || rnl_group_put_state(g, bytes, LONGEST) < 0;
+    s->bad |= rnl_group_put_state(g, s, sizeof *s) < 0 || rnl_group_put_state(g, NULL, 0) < 0 ||
+              rnl_group_put_state(g, bytes, LONGEST) < 0 || rnl_group_put_state(g, bytes, 0) < 0;
 }
 
 static void load(rnl_group *g, const void *buf, size_t n, void *ctx)
 {
     struct state *s = ctx, from;
     (void)g;
-    s->bad |= n != sizeof from && (n != LONGEST || memcmp(buf, bytes, n) != 0);
-    if (n != sizeof from)
+    static const size_t pieces[] = {sizeof from, 0, LONGEST, 0};
+    s->bad |= s->pieces >= 4 || n != pieces[s->pieces] || (n == LONGEST && memcmp(buf, bytes, n) != 0);
+    if (s->pieces++)
         return;
     memcpy(&from, buf, n);
     s->hash = from.hash;
@@ -165,7 +169,8 @@ static bool traffic(struct state *s, rnl_group *g, const char *mode)
     printf("%s: rank %u agrees on %016llx\n", mode, rank, (unsigned long long)s->hash);
     if (strcmp(mode, "odd") != 0) /* the other group still sends */
         rnl_wake(s->ep);          /* is not what ends a leave */
-    return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000)) && !s->bad;
+    return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000)) && !s->bad &&
+           (rank >= s->joiners || s->pieces == 4);
 }
 
 static bool joins(struct state *s, unsigned victim, unsigned method)
@@ -323,6 +328,11 @@ static bool part(struct state *s)
     if (rnl_group_open(s->ep, &opt, &some) != RNL_ERR_ARG)
         return false;
     opt.ranks = odds;
+    opt.size = offsetof(struct rnl_group_options, ctx);
+    if (rnl_group_open(s->ep, &opt, &some) != RNL_ERR_ARG)
+        return false;
+    opt.size = offsetof(struct rnl_group_options, first_count); /* of a program that knows of no joiners */
+    opt.first_count = 7;
     int status = rnl_group_open(s->ep, &opt, &some);
     if (status != (rank % 2 ? 0 : RNL_ERR_RANK) || !open_group(s, HANDLER, 0, 0, &all))
         return false;

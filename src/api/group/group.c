@@ -65,7 +65,6 @@ static void ended(void *ctx, int status)
 static void save(void *ctx)
 {
     struct rnl_group *g = ctx;
-    g->saved_bytes = 0;
     g->saving = true;
     if (g->opt.save && !rnl_ep_forked(g->ep))
         g->opt.save(g, g->opt.ctx);
@@ -85,9 +84,8 @@ int rnl_group_put_state(rnl_group *g, const void *buf, size_t n)
         return rnl_fail(RNL_ERR_FORKED, "the group belongs to the process that opened it");
     if (!g->saving)
         return rnl_fail(RNL_ERR_CONTEXT, "rnl_group_put_state was called outside the function `save`");
-    if (n > RNL_GROUP_MESSAGE_MAX || n > RNL_GROUP_STATE_MAX - g->saved_bytes)
-        return rnl_fail(RNL_ERR_TOO_LONG, "a piece of the state has at most %d bytes, and all of them %d",
-                        RNL_GROUP_MESSAGE_MAX, RNL_GROUP_STATE_MAX);
+    if (n > RNL_GROUP_MESSAGE_MAX)
+        return rnl_fail(RNL_ERR_TOO_LONG, "a piece of the state has at most %d bytes", RNL_GROUP_MESSAGE_MAX);
     struct rnl_order_item *item = rnl_order_item_new(g->order, n);
     if (!item) {
         rnl_order_fail(g->order, RNL_ERR_NO_MEMORY);
@@ -95,9 +93,12 @@ int rnl_group_put_state(rnl_group *g, const void *buf, size_t n)
     }
     if (n)
         memcpy(item->data, buf, n);
-    g->saved_bytes += n;
-    rnl_order_put_state(g->order, item);
-    return 0;
+    if (rnl_order_put_state(g->order, item))
+        return 0;
+    rnl_order_item_drop(g->order, item);
+    return rnl_fail(RNL_ERR_TOO_LONG,
+                    "the state has at most %d bytes, and each piece counts %d more: put longer pieces",
+                    RNL_GROUP_STATE_MAX, RNL_ORDER_ITEM_COST);
 }
 
 static const struct rnl_order_ops ops = {
@@ -167,16 +168,26 @@ static int check_ranks(const rnl_endpoint *ep, unsigned count, const unsigned *r
     return 0;
 }
 
+/* Copies the options, as long as they were when the program was compiled. */
+static int complete(const struct rnl_group_options *opt, struct rnl_group_options *out)
+{
+    if (opt->size < offsetof(struct rnl_group_options, first_count) || opt->size > 4096)
+        return rnl_fail(RNL_ERR_ARG, "rnl_group_options.size is %u; set it to sizeof(struct rnl_group_options)",
+                        opt->size);
+    memset(out, 0, sizeof *out);
+    memcpy(out, opt, opt->size < sizeof *out ? opt->size : sizeof *out);
+    return 0;
+}
+
 static int check(const rnl_endpoint *ep, const struct rnl_group_options *opt)
 {
     bool found = opt->count == 0;
     unsigned at = 0;
-    if (opt->size != sizeof *opt || opt->flags & ~(uint32_t)RNL_GROUP_MAJORITY || !opt->deliver ||
-        (unsigned)opt->method > RNL_GROUP_GSB || (opt->count && !opt->ranks) || (opt->first_count && !opt->first_ranks))
+    if (opt->flags & ~(uint32_t)RNL_GROUP_MAJORITY || !opt->deliver || (unsigned)opt->method > RNL_GROUP_GSB ||
+        (opt->count && !opt->ranks) || (opt->first_count && !opt->first_ranks))
         return rnl_fail(RNL_ERR_ARG,
-                        "rnl_group_open needs size = %zu, known flags and method, a function that delivers, and ranks "
-                        "if there is a count",
-                        sizeof *opt);
+                        "rnl_group_open needs known flags and method, a function that delivers, and ranks if there is "
+                        "a count");
     if ((opt->count ? opt->count : ep->size) > RNL_GROUP_MEMBERS_MAX || opt->budget > UINT32_MAX)
         return rnl_fail(RNL_ERR_ARG, "a group has at most %d members, and a budget of at most %u bytes",
                         RNL_GROUP_MEMBERS_MAX, UINT32_MAX);
@@ -243,9 +254,12 @@ static struct rnl_group *new_group(rnl_endpoint *ep, const struct rnl_group_opti
     return NULL;
 }
 
-static int open_group(rnl_endpoint *ep, const struct rnl_group_options *opt, rnl_group **out)
+static int open_group(rnl_endpoint *ep, const struct rnl_group_options *given, rnl_group **out)
 {
-    int status = check(ep, opt);
+    struct rnl_group_options all;
+    const struct rnl_group_options *opt = &all;
+    int status = complete(given, &all);
+    status = status < 0 ? status : check(ep, opt);
     struct rnl_group *g = status < 0 ? NULL : new_group(ep, opt);
     if (!g)
         return status < 0 ? status : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a group");

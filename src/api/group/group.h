@@ -42,7 +42,6 @@ struct rnl_group {
     uint32_t taking;  /* handlers that wait for bytes */
     int status;       /* why it has ended */
     bool leaves, left, ticking, saving;
-    uint64_t saved_bytes;
 };
 
 extern const struct rnl_iface rnl_group_iface;

@@ -110,7 +110,7 @@ static bool take_snapshot(struct rnl_order *o, uint32_t from, const struct rnl_o
         return true; /* of an earlier view */
     if (from != o->sequencer || head->seq != o->state_at || o->state.bytes > RNL_ORDER_STATE_MAX)
         return false;
-    if (item) {
+    if (item && !(head->flags & RNL_ORDER_NOTHING)) {
         item->refs++;
         list_put(&o->state, item);
     }

@@ -109,6 +109,7 @@ void rnl_order_log_freeze(struct rnl_order *o)
 {
     for (uint64_t seq = o->have + 1; seq <= o->last; seq++)
         forget(o, seq);
+    o->last = o->have;
     for (uint32_t i = 0; i < o->opt.size; i++) {
         struct member *m = &o->member[i];
         rnl_order_list_drop(o, &m->queue);
@@ -121,7 +122,7 @@ void rnl_order_log_begin(struct rnl_order *o, uint64_t seq)
     rnl_order_log_freeze(o);
     for (; o->stable < o->have; o->stable++)
         forget(o, o->stable + 1);
-    o->stable = o->have = seq - 1;
+    o->stable = o->have = o->last = seq - 1;
     o->next = seq;
 }
 
@@ -163,9 +164,12 @@ void rnl_order_welcome(struct rnl_order *o)
     rnl_order_item_drop(o, item);
 }
 
-void rnl_order_put_state(struct rnl_order *o, struct rnl_order_item *item)
+bool rnl_order_put_state(struct rnl_order *o, struct rnl_order_item *item)
 {
+    if (o->state.bytes + item_cost(item) > RNL_ORDER_STATE_MAX)
+        return false;
     list_put(&o->state, item);
+    return true;
 }
 
 static void take_state(struct rnl_order *o, const struct rnl_order_item *view)
@@ -189,7 +193,7 @@ void rnl_order_give_state(struct rnl_order *o)
     struct rnl_order_head head = head_of(o, RNL_ORDER_SNAPSHOT, o->state_at);
     struct rnl_order_item *piece = o->state.first;
     do {
-        head.flags = piece && piece->next ? 0 : RNL_ORDER_LAST;
+        head.flags = !piece ? RNL_ORDER_LAST | RNL_ORDER_NOTHING : piece->next ? 0 : RNL_ORDER_LAST;
         for (uint32_t i = 0; i < o->in_view; i++)
             if (o->member[o->view[i]].newly)
                 send_head(o, o->view[i], &head, piece);
@@ -219,6 +223,8 @@ static void deliver(struct rnl_order *o)
         o->unacked += item_cost(item);
         if (item->view)
             take_state(o, item);
+        if (o->ended)
+            break; /* there was no memory for the state */
         o->ops->deliver(o->ctx, item);
         o->next++;
     }

@@ -73,7 +73,8 @@ enum {
     RNL_ORDER_ROOT = 1, /* MESSAGE: the tree begins at `member`; else at the sequencer */
     RNL_ORDER_LEAVING = 2,
     RNL_ORDER_BLANK = 4, /* STATE: its sender has not got the state of the members yet */
-    RNL_ORDER_LAST = 8
+    RNL_ORDER_LAST = 8,
+    RNL_ORDER_NOTHING = 16 /* SNAPSHOT: the state has no piece */
 };
 
 /* What each message begins with, in the byte order of the job.
@@ -160,8 +161,9 @@ void rnl_order_input(struct rnl_order *o, uint32_t from, const struct rnl_order_
 void rnl_order_died(struct rnl_order *o, uint32_t member);
 /* This member wants to leave: ops.ended(0) when it has. */
 void rnl_order_leave(struct rnl_order *o);
-/* In ops.save: adds the item, whose reference goes to the core, to the state that is sent to those who join. */
-void rnl_order_put_state(struct rnl_order *o, struct rnl_order_item *item);
+/* In ops.save: adds the item, whose reference goes to the core, to the state that is sent to those who join. false: the
+ * state would be too long, counted as who joins counts it, with RNL_ORDER_ITEM_COST for each item. */
+bool rnl_order_put_state(struct rnl_order *o, struct rnl_order_item *item);
 /* This member cannot go on: informs the others, and ends with that status. */
 void rnl_order_fail(struct rnl_order *o, int status);
 

@@ -65,7 +65,7 @@ struct rnl_order {
     uint64_t stable;               /* all of the view have delivered up to here */
     uint64_t next;                 /* to be delivered */
     uint64_t have;                 /* all places up to here are in the log */
-    uint64_t last;                 /* no place after it has ever been in the log */
+    uint64_t last;                 /* no place after it is in the log */
     uint64_t top;                  /* sequencer: the last place given out */
     uint64_t unacked, unannounced; /* bytes since the last ACK; released since `stable` was last sent */
     uint64_t share;                /* of the budget, for each sender */

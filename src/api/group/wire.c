@@ -161,7 +161,8 @@ void rnl_group_put(void *ctx, uint32_t to, const struct rnl_order_head *head, st
 
 static bool has_item(uint8_t kind)
 {
-    return kind == RNL_ORDER_PB || kind == RNL_ORDER_BB || kind == RNL_ORDER_MESSAGE || kind == RNL_ORDER_FILL;
+    return kind == RNL_ORDER_PB || kind == RNL_ORDER_BB || kind == RNL_ORDER_MESSAGE || kind == RNL_ORDER_FILL ||
+           kind == RNL_ORDER_SNAPSHOT;
 }
 
 /* Receives the bytes after the head. Returns 0, or RNL_ERR_NO_MEMORY, or that they never come. */

@@ -151,12 +151,12 @@ bool rnl_paths_response(struct rnl_paths *w, unsigned path, uint64_t value, uint
         if (a->value[k] != value)
             continue;
         a->value[k] = 0;
+        w->down &= (uint8_t) ~(1u << path);
         uint64_t took_ns = now_ns - a->sent_ns[k];
         if (path == w->active) {
             end_challenges(w);
             w->works_ns = now_ns;
             w->hinted_ns = 0;
-            w->down &= (uint8_t) ~(1u << path);
         } else if (!w->proved) {
             w->proved = (uint8_t)(path + 1);
             w->proved_ns = w->next_ns = now_ns; /* all are challenged once more, since the peer responds now */

@@ -13,7 +13,7 @@
  *
  * A card of ours may say that it has no link, or be gone (rnl_paths_down). If the active path leaves by it, all are
  * challenged at once, and the first other that responds becomes active without a chance for this one. That is a hint:
- * if the active path responds all the same, it counts no more until the card says it anew.
+ * if a path responds all the same, it counts no more for that path until the card says it anew.
  *
  *   active path works --- nothing acknowledged, several timeouts, stall_limit_ns ---> all paths are challenged
  *      ^  ^                                                                            |       |
