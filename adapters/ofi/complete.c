@@ -12,6 +12,15 @@ void rnl_ofi_cq_ring(struct rnl_ofi_cq *q)
         (void)eventfd_write(q->bell, 1);
 }
 
+/* Wakes whoever sleeps for completions, and the descriptor's own when the helper's thread may have brought this one. */
+static void wake(struct rnl_ofi_cq *q)
+{
+    if (RNL_LIKELY(!q->sleepers && !q->awaited && !q->domain->helped))
+        return;
+    q->awaited = false;
+    rnl_ofi_cq_ring(q);
+}
+
 static RNL_NOINLINE bool grow(struct rnl_ofi_cq *q)
 {
     uint64_t count = 2 * (q->mask + 1);
@@ -35,8 +44,7 @@ void rnl_ofi_cq_push(struct rnl_ofi_cq *q, const struct fi_cq_tagged_entry *entr
     }
     q->ring[q->tail & q->mask].entry = *entry;
     q->ring[q->tail++ & q->mask].source = source;
-    if (RNL_UNLIKELY(q->sleepers || q->domain->helped))
-        rnl_ofi_cq_ring(q);
+    wake(q);
 }
 
 void rnl_ofi_cq_push_error(struct rnl_ofi_cq *q, const struct fi_cq_err_entry *entry)
@@ -46,8 +54,7 @@ void rnl_ofi_cq_push_error(struct rnl_ofi_cq *q, const struct fi_cq_err_entry *e
         return;
     e->entry = *entry;
     rnl_ofi_append(&q->errors, &e->link);
-    if (q->sleepers || q->domain->helped)
-        rnl_ofi_cq_ring(q);
+    wake(q);
 }
 
 void rnl_ofi_complete(struct rnl_ofi_ep *e, void *context, uint64_t flags, uint64_t completes, int error)

@@ -82,16 +82,17 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
     rnl_ofi_lock(q->domain);
     q->sleepers++;
     ssize_t n;
-    for (bool rung = false;;) {
+    for (bool signalled = false;;) {
         n = take_entries(q, buf, count, source);
         int64_t left = timeout < 0 ? INT64_MAX : end - rnl_ofi_now_ms();
-        if (n != -FI_EAGAIN || left <= 0 || rung)
+        if (n != -FI_EAGAIN || left <= 0 || signalled)
             break;
         rnl_ofi_unlock(q->domain);
         rnl_ofi_sleep(q->domain, q->bell, left);
         rnl_ofi_lock(q->domain);
-        eventfd_t value;
-        rung = eventfd_read(q->bell, &value) == 0; /* fi_cq_signal ends the wait, with nothing to read, too */
+        eventfd_t value; /* also what rang for an entry that has been read since */
+        (void)!eventfd_read(q->bell, &value);
+        signalled = atomic_exchange_explicit(&q->signalled, false, memory_order_relaxed);
     }
     q->sleepers--;
     rnl_ofi_unlock(q->domain);
@@ -108,6 +109,7 @@ static int cq_signal(struct fid_cq *fid)
     struct rnl_ofi_cq *q = cq_of(fid);
     if (q->bell < 0)
         return -FI_ENOSYS;
+    atomic_store_explicit(&q->signalled, true, memory_order_relaxed); /* the bell's calls keep the order */
     rnl_ofi_cq_ring(q);
     return 0;
 }
@@ -129,9 +131,11 @@ int rnl_ofi_cq_trywait(struct rnl_ofi_cq *q)
     eventfd_t value;
     rnl_ofi_lock(q->domain);
     (void)!eventfd_read(q->bell, &value);
+    atomic_store_explicit(&q->signalled, false, memory_order_relaxed);
     int status = q->head != q->tail || rnl_ofi_is_linked(&q->errors) ? -FI_EAGAIN : rnl_ofi_progress(q->domain);
     if (status == 0 && (q->head != q->tail || rnl_ofi_is_linked(&q->errors) || rnl_ofi_arm(q->domain, &fd) != 0))
         status = -FI_EAGAIN;
+    q->awaited = status == 0;
     rnl_ofi_unlock(q->domain);
     return status;
 }

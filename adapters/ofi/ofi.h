@@ -69,6 +69,8 @@ struct rnl_ofi_cq {
     struct rnl_ofi_link errors; /* are told before what lies in the ring */
     int epoll, bell;            /* with a wait object: its descriptor; what rings besides messages. Else -1 */
     unsigned sleepers, users;   /* threads in sread; endpoints */
+    _Atomic bool signalled;     /* fi_cq_signal: the next wait ends with nothing to read */
+    bool awaited;               /* fi_trywait has let somebody sleep on the descriptor since it last rang */
 };
 struct rnl_ofi_counter {
     struct fid_cntr fid;

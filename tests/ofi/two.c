@@ -3,7 +3,11 @@
  * two.c - messages between two processes, with tags and without: `two CASE`, or `two all`. */
 #include "sides.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+
 enum { FLOOD = 1000, FLOOD_BYTES = 64 << 10, FLOOD_MOST_KIB = 40 << 10 };
+enum { SENDERS = 3, EACH = 300, AT_ONCE = 4, LONG_BYTES = 100000, SHORT_BYTES = 48 };
 
 static void tsend(const void *buf, size_t n, uint64_t tag, void *context)
 {
@@ -283,6 +287,7 @@ static void waits(void)
     char ctx, to[8];
     struct fi_cq_tagged_entry e;
     struct fid *fid = &cq->fid;
+    struct timespec begun, ended;
     int fd;
     if (side == 0) {
         usleep(100000);
@@ -295,6 +300,10 @@ static void waits(void)
     MUST(fi_cq_sread(cq, &e, 1, NULL, 10) == -FI_EAGAIN);
     MUST(fi_trecv(ep, to, 8, NULL, other, 1, 0, &ctx) == 0);
     MUST(fi_cq_sread(cq, &e, 1, NULL, WAIT_S * 1000) == 1);
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    MUST(fi_cq_sread(cq, &e, 1, NULL, 200) == -FI_EAGAIN);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    MUST((ended.tv_sec - begun.tv_sec) * 1000 + (ended.tv_nsec - begun.tv_nsec) / 1000000 >= 198);
     barrier();
     MUST(fi_control(fid, FI_GETWAIT, &fd) == 0 && fd >= 0);
     barrier();
@@ -302,6 +311,84 @@ static void waits(void)
     MUST(fi_trywait(fabric, &fid, 1) == -FI_EAGAIN); /* it is here */
     await(&ctx);
     MUST(fi_cq_signal(cq) == 0 && fi_cq_sread(cq, &e, 1, NULL, WAIT_S * 1000) == -FI_EAGAIN);
+}
+
+/* Threads send and post receives while another one sleeps for all of their completions. */
+struct exchange {
+    unsigned char *from, *to;
+    size_t bytes;
+    unsigned number, left;
+    sem_t *room;
+};
+static struct exchange exchanges[SENDERS][EACH];
+static sem_t rooms[SENDERS];
+
+static void *exchange(void *arg)
+{
+    struct exchange *x = arg;
+    for (unsigned i = 0; i < EACH; i++, x++) {
+        x->bytes = i % 16 == 15 ? LONG_BYTES : SHORT_BYTES;
+        x->number = (unsigned)(x - exchanges[0]);
+        x->left = 2;
+        x->from = malloc(x->bytes);
+        x->to = calloc(1, x->bytes);
+        fill(x->from, x->bytes, x->number);
+        while (sem_wait(x->room) < 0)
+            ;
+        MUST(fi_trecv(ep, x->to, x->bytes, NULL, other, x->number, 0, x) == 0);
+        tsend(x->from, x->bytes, x->number, x);
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t thread[SENDERS];
+    struct fi_cq_tagged_entry e;
+    barrier();
+    for (unsigned t = 0; t < SENDERS; t++) {
+        MUST(sem_init(&rooms[t], 0, AT_ONCE) == 0);
+        for (unsigned i = 0; i < EACH; i++)
+            exchanges[t][i].room = &rooms[t];
+        MUST(pthread_create(&thread[t], NULL, exchange, exchanges[t]) == 0);
+    }
+    for (unsigned done = 0; done < SENDERS * EACH;) {
+        ssize_t n = fi_cq_sread(cq, &e, 1, NULL, WAIT_S * 1000);
+        if (n == -FI_EAGAIN)
+            continue;
+        MUST(n == 1);
+        struct exchange *x = e.op_context;
+        if (--x->left)
+            continue;
+        MUST(memcmp(x->from, x->to, x->bytes) == 0);
+        free(x->from);
+        free(x->to);
+        sem_post(x->room);
+        done++;
+    }
+    for (unsigned t = 0; t < SENDERS; t++)
+        MUST(pthread_join(thread[t], NULL) == 0);
+}
+
+/* A sleep on the descriptor of a queue ends by whatever another call completes meanwhile, and not by what was read. */
+static void descriptor(void)
+{
+    struct fid *fid = &cq->fid;
+    struct pollfd p = {.events = POLLIN};
+    struct fi_cq_tagged_entry e;
+    char c;
+    barrier();
+    MUST(fi_control(fid, FI_GETWAIT, &p.fd) == 0);
+    for (unsigned i = 0; i < 10; i++) {
+        int status;
+        while ((status = fi_trywait(fabric, &fid, 1)) == -FI_EAGAIN)
+            MUST(fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
+        MUST(status == 0);
+        tsend("x", 1, i, &c);
+        MUST(poll(&p, 1, 0) == 1);
+        await(&c);
+    }
+    barrier();
 }
 
 /* The other one dies, with a message announced and one asked for. */
@@ -379,6 +466,13 @@ static const struct side_case cases[] = {
     {.name = "acknowledged", .run = acknowledged, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
     {.name = "flood", .run = flood, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE},
     {.name = "waits", .run = waits, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD},
+    {.name = "threads", .run = threads, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD},
+    {.name = "threads that help a thread",
+     .run = threads,
+     .threading = FI_THREAD_SAFE,
+     .wait = FI_WAIT_FD,
+     .progress = FI_PROGRESS_AUTO},
+    {.name = "descriptor", .run = descriptor, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD},
     {.name = "refusals", .run = refusals, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
     {.name = "leaving", .run = leaving, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "death", .run = death, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .kills = true},
