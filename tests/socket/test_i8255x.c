@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The circles of blocks against a card that this test plays: units that stop, and frames that arrive meanwhile. It has
- * the functions that give a card its commands, in the place of those of card.c, and does at once what they say. */
+ * The circles of blocks, and the socket over them, against a card that this test plays: units that stop, frames that
+ * arrive meanwhile, a card that is pulled. It has the functions of card.c, and does at once what they say. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "net/socket/i8255x/card_internal.h"
+#include "net/socket/i8255x/i8255x.h"
 #include "support/unit.h"
 
 enum { BUS = 0x40000000, FRAME_BYTES = 60, STOPPED = 2 };
@@ -13,7 +15,9 @@ static struct rnl_i8255x card;
 static uint8_t registers[RNL_I8255X_REGISTERS];
 static uint32_t rx, tx; /* the blocks that the units are at */
 static uint32_t dropped, went;
-static bool silent; /* the card does not reach the memory */
+static bool silent;       /* the card does not reach the memory */
+static bool pulled;       /* it is not there any more, which the next command tells */
+static uint32_t may_send; /* blocks until the wire is busy */
 
 /* ---- the card ---- */
 
@@ -43,9 +47,10 @@ static void arrive(void)
 
 static void send_on(void)
 {
-    for (; !silent; tx = ((struct rnl_i8255x_tx *)at(tx))->link) {
+    for (; !silent && may_send; tx = ((struct rnl_i8255x_tx *)at(tx))->link) {
         struct rnl_i8255x_tx *b = at(tx);
         went += !(b->status & RNL_I8255X_DONE) && (b->command & 7) == RNL_I8255X_DO_TRANSMIT;
+        may_send -= !(b->status & RNL_I8255X_DONE);
         b->status = RNL_I8255X_DONE | RNL_I8255X_OK;
         if (b->command & RNL_I8255X_SUSPEND)
             return;
@@ -71,8 +76,45 @@ bool rnl_i8255x_command_at(struct rnl_i8255x *c, uint8_t what, uint32_t where)
 
 bool rnl_i8255x_command(struct rnl_i8255x *c, uint8_t what)
 {
+    c->gone |= pulled;
     if (what == RNL_I8255X_CU_RESUME)
         send_on();
+    return !c->gone;
+}
+
+int rnl_i8255x_open(struct rnl_i8255x *c, const struct rnl_i8255x_grant *g)
+{
+    (void)g;
+    *c = card;
+    return 0;
+}
+
+void rnl_i8255x_close(struct rnl_i8255x *c)
+{
+    (void)c;
+}
+
+int rnl_i8255x_interrupts(int device)
+{
+    (void)device;
+    return -1;
+}
+
+bool rnl_i8255x_arm(struct rnl_i8255x *c, int device)
+{
+    (void)c, (void)device;
+    return false;
+}
+
+void rnl_i8255x_disarm(struct rnl_i8255x *c)
+{
+    (void)c;
+}
+
+bool rnl_i8255x_tend(struct rnl_i8255x *c)
+{
+    if (!rnl_i8255x_is_gone(c))
+        rnl_i8255x_restart(c);
     return !c->gone;
 }
 
@@ -84,7 +126,8 @@ static int set_up(void **state)
     card = (struct rnl_i8255x){
         .registers = registers, .memory = aligned_alloc(4096, RNL_I8255X_MEMORY), .bus = BUS, .link_up = true};
     dropped = went = 0;
-    silent = false;
+    silent = pulled = false;
+    may_send = UINT32_MAX;
     return card.memory && memset(card.memory, 0, RNL_I8255X_MEMORY) && rnl_i8255x_start(&card) ? 0 : -1;
 }
 
@@ -173,6 +216,45 @@ static void a_card_that_takes_nothing_any_more_is_stuck_until_it_does(void **sta
     assert_int_equal(went, 51);
 }
 
+static void a_card_on_a_slow_wire_is_not_stuck(void **state)
+{
+    (void)state;
+    for (uint32_t look = 0; look < 200; look++) {
+        may_send = look < 100 ? 8 : look % 2; /* as many frames as 100 Mbit/s and 10 Mbit/s take in a millisecond */
+        rnl_i8255x_restart(&card);
+        assert_false(card.tx_stuck);
+        while (rnl_i8255x_room(&card))
+            rnl_i8255x_post(&card, FRAME_BYTES);
+    }
+}
+
+/* Whoever sends learns it first: what the paths look at has to change all the same. */
+static void that_a_card_is_gone_is_told_once_whoever_sees_it(void **state)
+{
+    (void)state;
+    static const uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+    const struct rnl_i8255x_grant g = {.device = -1, .registers = -1, .memory = -1, .wire = 1};
+    struct rnl_socket *s;
+    struct rnl_socket_out out = {.at = "x", .bytes = 1};
+    struct rnl_socket_in in = {0};
+    struct rnl_socket_result result;
+    assert_int_equal(rnl_i8255x_socket_new(&g, 1, 7, &s), 0);
+    rnl_i8255x_address_of(mac, 1, 7, &out.to);
+    assert_int_equal(s->ops->send(s, &out, 1, &result), 1);
+    assert_false(s->ops->is_down(s, &out.to));
+    const uint64_t before = s->frames->links;
+    pulled = true;
+    (void)s->ops->send(s, &out, 1, &result);
+    assert_true(s->ops->is_down(s, &out.to));
+    for (uint32_t ms = 0; ms < 1000 && s->frames->links == before; ms++) {
+        usleep(1000);
+        for (uint32_t look = 0; look < 1000; look++)
+            assert_int_equal(s->ops->recv(s, &in, 1), 0);
+    }
+    assert_int_equal(s->frames->links, before + 1);
+    s->ops->close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +262,8 @@ int main(void)
         TEST(one_that_works_is_left_alone),
         TEST(frames_go_once_each),
         TEST(a_card_that_takes_nothing_any_more_is_stuck_until_it_does),
+        TEST(a_card_on_a_slow_wire_is_not_stuck),
+        TEST(that_a_card_is_gone_is_told_once_whoever_sees_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,10 +21,10 @@ struct rnl_i8255x {
     bool gone;    /* it was pulled: nothing touches it again */
     bool link_up; /* a hint: a cable can be cut behind the next switch */
     bool link_asked;
-    bool tx_stuck;   /* a posted block is not done for several looks: the card does not reach the memory any more */
+    bool tx_stuck;   /* the oldest block is not done for several looks: the card does not reach the memory any more */
     bool rx_ran_out; /* the block with END was filled: the receive unit has stopped */
     uint32_t tx_next, tx_posted, rx_next, rx_ready, rx_tail;
-    uint32_t tx_watched, tx_looks;     /* a posted block, and at how many looks it was not done */
+    uint32_t tx_watched, tx_looks;     /* the oldest block that is not done, and at how many looks it was that one */
     uint64_t rx_restarts, tx_restarts; /* a receive unit that ran out of blocks, a command unit that stopped early */
 };
 

@@ -26,7 +26,7 @@ struct wire {
     int fd[3]; /* device, registers, memory: closed in this order */
     int event; /* readable when it has interrupted; -1: it does not */
     uint64_t sent, received, refused;
-    bool posted;
+    bool posted, was_up; /* was_up: as of the last look, which frames.links tells of */
 };
 
 struct kept_head {
@@ -76,19 +76,20 @@ static bool mac_of(const struct rnl_socket_addr *a, uint8_t mac[6])
     return !(mac[0] & 1); /* nobody's own address is a group's */
 }
 
-/* Units that have stopped are restarted, however busy the other direction is. */
 static bool is_up(const struct rnl_i8255x *c)
 {
     return c->link_up && !c->gone && !c->tx_stuck;
 }
 
-static void tend_card(struct card_socket *k, struct rnl_i8255x *c)
+/* Calls that send or receive may have learnt before that the card is gone, and told nobody. */
+static void tend_card(struct card_socket *k, struct wire *w)
 {
-    const bool was_up = is_up(c);
-    (void)rnl_i8255x_tend(c);
-    k->frames.links += was_up != is_up(c);
+    (void)rnl_i8255x_tend(&w->card);
+    k->frames.links += w->was_up != is_up(&w->card);
+    w->was_up = is_up(&w->card);
 }
 
+/* Units that have stopped are restarted, however busy the other direction is. */
 static void tend(struct card_socket *k)
 {
     const uint32_t ms = now_ms();
@@ -97,8 +98,8 @@ static void tend(struct card_socket *k)
         return;
     k->tended_ms = ms;
     for (uint32_t i = 0; i < k->wires; i++)
-        if (!k->wire[i].card.gone)
-            tend_card(k, &k->wire[i].card);
+        if (!k->wire[i].card.gone || k->wire[i].was_up)
+            tend_card(k, &k->wire[i]);
 }
 
 /* ---- sending ---- */
@@ -338,6 +339,7 @@ int rnl_i8255x_socket_new(const struct rnl_i8255x_grant *cards, uint32_t n, uint
         w->fd[2] = g->memory;
         if (status == 0) {
             rnl_i8255x_address_of(w->card.mac, g->wire, port, &w->self);
+            w->was_up = is_up(&w->card);
             k->wires++;
         }
     }

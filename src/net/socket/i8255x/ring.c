@@ -174,15 +174,16 @@ void rnl_i8255x_free(struct rnl_i8255x *c)
 
 /* ---- units that have stopped ---- */
 
-/* A card whose slot is about to lose its power is not master of the bus any more, and takes nothing out of memory. */
+/* A card whose slot is about to lose its power is not master of the bus any more, and takes nothing out of memory. Of
+ * one that sends slowly the oldest block is another one at each look, or at each second one. */
 static void watch_sending(struct rnl_i8255x *c)
 {
-    if (is_done(&tx_of(c, c->tx_watched)->status)) {
-        c->tx_watched = c->tx_next - 1;
-        c->tx_looks = 0;
-    } else {
-        c->tx_looks++;
-    }
+    const uint32_t before = c->tx_watched;
+    if (c->tx_next - c->tx_watched > RNL_I8255X_TX)
+        c->tx_watched = c->tx_next - RNL_I8255X_TX;
+    while (c->tx_watched != c->tx_next && is_done(&tx_of(c, c->tx_watched)->status))
+        c->tx_watched++;
+    c->tx_looks = c->tx_watched == c->tx_next || c->tx_watched != before ? 0 : c->tx_looks + 1;
     c->tx_stuck = c->tx_looks >= STUCK_LOOKS;
 }
 
