@@ -46,10 +46,10 @@ int bench_peers_prefix(struct bench_peers *, const char *name_dir, char *text, s
 /* Are compilers, headers and launchers of those there? 0, or -ENOENT with what is missing and how to get it. */
 int bench_peers_present(struct bench_peers *, unsigned apis, char *text, size_t size);
 
-/* Starts keepers; then bench_attached tells. 0, or negative with a sentence. */
 /* The folder of this command, and the one that holds bench/peers: 0 or -ENOENT. */
 int bench_find_self(char out[PATH_MAX]);
 int bench_find_sources(char out[PATH_MAX]);
+/* Starts keepers; then bench_attached tells. 0, or negative with a sentence. */
 int bench_peers_start(struct bench_peers *, struct bench_area *, int area_fd, unsigned apis, char *text, size_t size);
 /* Ends one that failed; for bench_run. */
 void bench_peers_drop(void *peers, unsigned api);
