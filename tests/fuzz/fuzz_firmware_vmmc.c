@@ -3,4 +3,4 @@
  * fuzz_firmware_vmmc.c - what the firmware of vmmc makes of any packets, entries of the host, and engines' pace: see
  * native.h. */
 #define FUZZED
-#include "myrinet/native_vmmc.c"
+#include "sim/myrinet/systems/vmmc/native.c"

@@ -10,6 +10,9 @@
 #include "sim/myrinet/experiments/run.h"
 #include "support/unit.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static inline struct myri_machine machine(const char *name)
 {
     struct myri_machine m;
@@ -24,6 +27,15 @@ static inline struct myri_experiment experiment(const char *system, const char *
     struct myri_machine m = machine(on);
     myri_experiment_init(&x, myri_system_find(system), &m, what, bytes);
     return x;
+}
+
+/* Of a system, on the first machine that its paper has. */
+static inline struct myri_experiment experiment_at_home(const struct myri_system *s, enum myri_measure what,
+                                                        uint32_t bytes)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(s->machines, " "), s->machines);
+    return experiment(s->name, name, what, bytes);
 }
 
 static inline struct myri_hw *new_hw(const char *on, const char *firmware)

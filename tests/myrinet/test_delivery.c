@@ -3,7 +3,6 @@
  * test_delivery.c - every system delivers every byte: sizes, pages, buffers, frames, several senders; and what a host
  * pays that computes meanwhile. */
 #include "tests/myrinet/machine.h"
-#include "tests/myrinet/systems.h"
 
 #include <string.h>
 
@@ -11,24 +10,60 @@ static void every_system_delivers_every_byte_at_every_size(void **state)
 {
     (void)state;
     static const uint32_t sizes[] = {4, 8, 60, 124, 128, 132, 248, 256, 1020, 1024, 1028, 4096, 4100, 12288};
-    for (int s = 0; s < SYSTEMS; s++)
+    for (int i = 0; myri_systems[i]; i++)
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
             for (int stream = 0; stream < 2; stream++) {
                 struct myri_outcome out;
-                struct myri_experiment x =
-                    experiment(systems[s][0], systems[s][1], stream ? MYRI_STREAM_RATE : MYRI_ONE_WAY, sizes[k]);
-                if (stream && strcmp(systems[s][0], "vmmc") == 0)
-                    continue; /* its receiver has one place for a message */
-                if (sizes[k] > x.system->most)
-                    continue;
+                const struct myri_system *s = myri_systems[i];
+                if (!s->receive || sizes[k] > s->most || (stream && s->overwrites))
+                    continue; /* what overwrites has one place for a message, which a stream fills again and again */
+                struct myri_experiment x = experiment_at_home(s, stream ? MYRI_STREAM_RATE : MYRI_ONE_WAY, sizes[k]);
                 x.count = 12;
                 if (myri_experiment_run(&x, &out) < 0)
-                    fail_msg("%s, %u bytes: %s", systems[s][0], sizes[k], rnl_last_error()->text);
+                    fail_msg("%s, %u bytes: %s", s->name, sizes[k], rnl_last_error()->text);
                 assert_int_equal(out.received, out.sent);
                 assert_int_equal(out.wrong, 0);
                 assert_int_equal(out.count.packets_sent, out.count.packets_received);
                 assert_int_equal(out.count.bytes_sent, out.count.bytes_received);
             }
+}
+
+/* The run of a system that does not recover ends with its own reason; one that does loses nothing. */
+static void every_system_recovers_from_a_wrong_crc_or_says_why_not(void **state)
+{
+    (void)state;
+    int recover = 0, end = 0;
+    for (int i = 0; myri_systems[i]; i++) {
+        const struct myri_system *s = myri_systems[i];
+        struct myri_outcome out;
+        char said[200];
+        if (!s->receive)
+            continue;
+        struct myri_experiment x = experiment_at_home(s, MYRI_ROUND_TRIP, 4);
+        x.count = 200;
+        x.bad_per_2_32 = (uint64_t)(0.02 * 4294967296.0);
+        int rc = myri_experiment_run(&x, &out);
+        if (s->recovers) {
+            if (rc < 0)
+                fail_msg("%s recovers: %s", s->name, rnl_last_error()->text);
+            assert_int_equal(out.received, out.sent);
+            assert_int_equal(out.wrong, 0);
+            assert_true(out.count.packets_bad > 0);
+            recover++;
+            continue;
+        }
+        if (!s->on_crc) { /* it may be one that has no cards */
+            if (rc < 0 || out.count.packets_sent > 0)
+                fail_msg("%s sends packets, and says nothing of those with a wrong CRC", s->name);
+            continue;
+        }
+        snprintf(said, sizeof said, "%s does not recover from a wrong CRC: %s; packets lost: ", s->name, s->on_crc);
+        if (rc != RNL_ERR_ABORTED || strstr(rnl_last_error()->text, said) != rnl_last_error()->text)
+            fail_msg("%s: %d, %s", s->name, rc, rc < 0 ? rnl_last_error()->text : "it ended well");
+        assert_non_null(strstr(rnl_last_error()->text, ", and so "));
+        end++;
+    }
+    assert_true(recover > 0 && end > 0);
 }
 
 static void short_messages_of_bip_wait_for_their_buffers_on_the_card(void **state)
@@ -170,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_system_delivers_every_byte_at_every_size),
+        cmocka_unit_test(every_system_recovers_from_a_wrong_crc_or_says_why_not),
         cmocka_unit_test(short_messages_of_bip_wait_for_their_buffers_on_the_card),
         cmocka_unit_test(pages_of_every_size_carry_every_byte),
         cmocka_unit_test(fewer_receive_buffers_hold_senders_back_and_lose_nothing),

@@ -93,11 +93,6 @@ check "MPI loses less on FM 2.x than on FM 1.1, at the sizes where both have cop
     grep -q "\"received\":60,\"wrong\":0" <<<"$one" && grep -q "\"received\":60,\"wrong\":0" <<<"$two" &&
     "$0" paper figure fm-4b --count 60 | awk "\$1 == 2048 { exit !(\$2 < 85) }" &&
     "$0" paper figure fm-6b --count 60 | awk "\$1 == 2048 { exit !(\$2 > 90) }"' "$RUNNEL"
-for system in fm1 fm2 mpi-fm1 mpi-fm2 vmmc pm pm-tuned bip simple; do
-    refuses "$system: a wrong CRC ends a ping-pong with what was lost" \
-        "^runnel paper: $system does not recover from a wrong CRC: .*, from node [01] .* and so 1 of " \
-        "$RUNNEL" paper run "$system" --bad 0.02
-done
 refuses "FM: a stream that misses a message has failed" "so [1-9][0-9]* of 300 messages" \
     "$RUNNEL" paper run fm1 --measure stream-rate --count 300 --bad 0.01
 check "the simple protocol: a stream with losses is one" bash -c '

@@ -8,50 +8,46 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct issues {
-    const char *system, *transfer, *translation, *protection, *control, *reliability, *multicast;
-} issues[] = {
-    {"simple", "DMA, staging area", "offset in area", "none", "poll", "none: drops", "no"},
-    {"fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
-    {"fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
-    {"fmmc", "stores", "none to send", "none", "both", "host credits, card's to all", "cards forward"},
-    {"pm", "DMA, own buffers", "none: own buffers", "none", "poll", "card ACK/NACK", "card sends each"},
-    {"vmmc", "stores to 128 B, DMA", "TLB on card", "yes", "both", "back-pressure", "no"},
-    {"vmmc2", "DMA", "UTLB, card caches", "yes", "both", "card, sent again", "no"},
-    {"lfc", "stores, combined", "none to send", "none", "both, watchdog", "card credits", "cards forward"},
-    {"am2", "stores to 128 B, DMA", "DMA areas", "none", "poll", "card, alternating bit", "no"},
-    {"bip", "stores to 1 KB, DMA", "user does", "none", "poll", "rendezvous", "no"},
-    {"unet", "DMA, pinned area", "offset in area", "yes", "both", "none: drops", "no"},
-    {"unet-mm", "DMA", "TLB on card", "yes", "both", "none: drops", "no"},
-    {"hamlyn", "stores to 96 B, DMA", "DMA areas", "yes", "both", "back-pressure, slots", "no"},
-    {"trapeze", "stores, DMA of frames", "page frames", "none", "both", "none: drops", "no"},
-    {"mpi-fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
-    {"mpi-fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
-};
-enum { SYSTEMS = sizeof issues / sizeof issues[0] };
+enum { SYSTEMS = 64 };
 
-/* The table's systems, and behind them one that is asked for beside. */
-static struct issues shown[SYSTEMS + 1];
-static int systems = SYSTEMS;
-static char unfit[SYSTEMS][300]; /* why a system has no figures; or empty */
+/* A row of it: the systems that name their issues, and behind them one that is asked for beside. */
+static struct row {
+    const struct myri_system *system;
+    struct myri_cmd_measured measured;
+    char unfit[300]; /* why it has no figures; or empty */
+} rows[SYSTEMS];
+static int systems;
 
-static int show(const struct myri_cmd_options *o, const struct myri_system *found[SYSTEMS + 1])
+static int is_shown(const struct myri_issues *issues)
 {
-    for (int i = 0; i < SYSTEMS; i++) {
-        shown[i] = issues[i];
-        found[i] = myri_system_find(issues[i].system);
-        if (o->what && strcmp(o->what, issues[i].system) == 0)
+    for (int i = 0; i < systems; i++)
+        if (rows[i].system->issues == issues)
+            return 1;
+    return 0;
+}
+
+static int show(const struct myri_cmd_options *o)
+{
+    systems = 0;
+    for (int i = 0; myri_systems[i]; i++) {
+        const struct myri_system *s = myri_systems[i];
+        if (!s->issues || is_shown(s->issues))
+            continue;
+        if (o->what && strcmp(o->what, s->name) == 0)
             return myri_cmd_wrong("%s is in the matrix anyhow: name another system, or one of your own", o->what);
+        if (systems == SYSTEMS - 1)
+            return myri_cmd_wrong("the matrix has room for %d systems: raise SYSTEMS of matrix.c", SYSTEMS - 1);
+        rows[systems++] = (struct row){.system = s};
     }
-    systems = SYSTEMS;
     if (!o->what)
         return 0;
-    int rc = myri_cmd_system(o, &found[SYSTEMS]);
-    if (rc == 0 && !found[SYSTEMS]->receive)
+    const struct myri_system *s;
+    int rc = myri_cmd_system(o, &s);
+    if (rc == 0 && !s->receive)
         rc = myri_cmd_wrong("%s has none of the messages that the matrix compares; what can be measured of it: %s",
-                            o->what, myri_measures_of(found[SYSTEMS]));
+                            o->what, myri_measures_of(s));
     if (rc == 0)
-        shown[systems++] = (struct issues){found[SYSTEMS]->name, "-", "-", "-", "-", "-", "-"};
+        rows[systems++] = (struct row){.system = s};
     return rc;
 }
 
@@ -68,9 +64,12 @@ static void print_issues(const struct myri_machine *machine)
 {
     printf("on %s\n\n%-8s %-21s %-18s %-10s %-14s %-28s %s\n", machine->name, "system", "host to card", "translation",
            "protection", "control", "reliability", "to many");
-    for (int i = 0; i < systems; i++)
-        printf("%-8s %-21s %-18s %-10s %-14s %-28s %s\n", shown[i].system, shown[i].transfer, shown[i].translation,
-               shown[i].protection, shown[i].control, shown[i].reliability, shown[i].multicast);
+    static const struct myri_issues none = {"-", "-", "-", "-", "-", "-"};
+    for (int i = 0; i < systems; i++) {
+        const struct myri_issues *is = rows[i].system->issues ? rows[i].system->issues : &none;
+        printf("%-8s %-21s %-18s %-10s %-14s %-28s %s\n", rows[i].system->name, is->transfer, is->translation,
+               is->protection, is->control, is->reliability, is->to_many);
+    }
     puts("\nThat is how they run here. Table 1 of the survey (paper 004) has more of two: AM-II protects users and can "
          "interrupt,\n"
          "where ours has one endpoint of a node, and polls; PM protects by gang scheduling, which is pm-gang here, and "
@@ -78,22 +77,25 @@ static void print_issues(const struct myri_machine *machine)
          "addresses up in a TLB on the card, where pm sends from its own buffers, and pm-cache from a user's pages.");
 }
 
-static void print_short(const struct myri_cmd_measured *m)
+static void print_short(void)
 {
-    puts("\nMessages of 4 bytes. us: one way; what a send takes of its host, and a receive of a message that is there; "
-         "from\n"
-         "one message of a stream to the next; until the last of 8 and of 16 has one, where the system has a way of "
-         "its own.\n"
-         "Per message, of programs that poll: instructions of the sender's and of the receiver's card, in turns that "
-         "store\n"
-         "something. Where messages can interrupt: interrupts for each of a host that computes, whose program looks "
-         "each 20\n"
-         "us, and of one whose program never looks.\n");
-    printf("%-8s %8s %6s %8s %6s %7s %8s %11s %11s %6s %6s\n", "system", "one-way", "send", "receive", "gap", "to 8",
-           "to 16", "sender", "receiver", "looks", "never");
-    for (int i = 0; i < systems; i++, m++) {
-        printf("%-8s", shown[i].system);
+    puts("\nMessages of 4 bytes. us: one way; the same with the system's second firmware, which was written for speed "
+         "alone;\n"
+         "what a send takes of its host, and a receive of a message that is there; from one message of a stream to the "
+         "next;\n"
+         "until the last of 8 and of 16 has one, where the system has a way of its own. Per message, of programs that "
+         "poll:\n"
+         "instructions of the sender's and of the receiver's card, in turns that store something. Where messages can\n"
+         "interrupt: interrupts for each of a host that computes, whose program looks each 20 us, and of one whose "
+         "program\n"
+         "never looks.\n");
+    printf("%-8s %8s %6s %6s %8s %6s %7s %8s %11s %11s %6s %6s\n", "system", "one-way", "tuned", "send", "receive",
+           "gap", "to 8", "to 16", "sender", "receiver", "looks", "never");
+    for (int i = 0; i < systems; i++) {
+        const struct myri_cmd_measured *m = &rows[i].measured;
+        printf("%-8s", rows[i].system->name);
         print(8, 2, m->one_way_us);
+        print(6, 2, m->tuned_us);
         print(6, 2, m->send_us);
         print(8, 2, m->take_us);
         print(6, 2, m->gap_us);
@@ -107,7 +109,7 @@ static void print_short(const struct myri_cmd_measured *m)
     }
 }
 
-static void print_long(const struct myri_cmd_measured *m)
+static void print_long(void)
 {
     puts("\nMB/s: ping-pong of 1 KB, and of the longest message up to 64 KB. For each byte of 1 KB, at both hosts "
          "together:\n"
@@ -120,8 +122,9 @@ static void print_long(const struct myri_cmd_measured *m)
          "hosts.\n");
     printf("%-8s %6s %6s %6s %7s %6s %9s %8s %7s %9s %6s\n", "system", "1 KB", "long", "bytes", "copied", "buses",
            "firmware", "SRAM", "pinned", "overload", "wire");
-    for (int i = 0; i < systems; i++, m++) {
-        printf("%-8s", shown[i].system);
+    for (int i = 0; i < systems; i++) {
+        const struct myri_cmd_measured *m = &rows[i].measured;
+        printf("%-8s", rows[i].system->name);
         print(6, 1, m->rate_1k);
         print(6, 1, m->rate_long);
         print(6, 0, m->long_bytes);
@@ -136,13 +139,15 @@ static void print_long(const struct myri_cmd_measured *m)
     }
 }
 
-static void print_json(const struct myri_cmd_measured *m)
+static void print_json(void)
 {
-    for (int i = 0; i < systems; i++, m++) {
+    for (int i = 0; i < systems; i++) {
+        const struct myri_cmd_measured *m = &rows[i].measured;
         const struct {
             const char *name;
             double value;
         } fields[] = {{"one_way_us", m->one_way_us},
+                      {"tuned_one_way_us", m->tuned_us},
                       {"send_us", m->send_us},
                       {"receive_us", m->take_us},
                       {"gap_us", m->gap_us},
@@ -162,7 +167,7 @@ static void print_json(const struct myri_cmd_measured *m)
                       {"pinned_pages", m->pinned},
                       {"overload", m->goodput},
                       {"overload_wire", m->wire}};
-        printf("%s\n  {\"system\": \"%s\"", i ? "," : "[", shown[i].system);
+        printf("%s\n  {\"system\": \"%s\"", i ? "," : "[", rows[i].system->name);
         for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
             if (!isnan(fields[f].value))
                 printf(", \"%s\": %.6g", fields[f].name, fields[f].value);
@@ -172,42 +177,39 @@ static void print_json(const struct myri_cmd_measured *m)
 }
 
 /* A system of the table whose firmware has no room on this machine has no figures; one that is asked for is refused. */
-static int measure(const struct myri_cmd_options *o, const struct myri_machine *machine, int i,
-                   const struct myri_system *system, struct myri_cmd_measured *out)
+static int measure(const struct myri_cmd_options *o, const struct myri_machine *machine, struct row *row, int asked)
 {
-    if (i == SYSTEMS || myri_experiment_fits(system, machine))
-        return myri_cmd_measured(o, machine, system, out);
-    *out = (struct myri_cmd_measured){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
-                                      NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-    snprintf(unfit[i], sizeof unfit[i], "%s", rnl_last_error()->text);
+    if (asked || myri_experiment_fits(row->system, machine))
+        return myri_cmd_measured(o, machine, row->system, &row->measured);
+    row->measured = (struct myri_cmd_measured){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+                                               NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    snprintf(row->unfit, sizeof row->unfit, "%s", rnl_last_error()->text);
     return 0;
 }
 
 static void print_unfit(void)
 {
-    for (int i = 0; i < SYSTEMS; i++)
-        if (unfit[i][0])
-            printf("%s%s\n", i == 0 || !unfit[i - 1][0] ? "\n" : "", unfit[i]);
+    for (int i = 0; i < systems; i++)
+        if (rows[i].unfit[0])
+            printf("%s%s\n", i == 0 || !rows[i - 1].unfit[0] ? "\n" : "", rows[i].unfit);
 }
 
 int myri_cmd_matrix(struct myri_cmd_options *o)
 {
     struct myri_machine machine;
-    struct myri_cmd_measured measured[SYSTEMS + 1];
-    const struct myri_system *found[SYSTEMS + 1];
     int rc = myri_cmd_machine_for(o, "H-PP", &machine);
-    rc = rc ? rc : show(o, found);
+    rc = rc ? rc : show(o);
     for (int i = 0; i < systems && rc == 0; i++)
-        rc = measure(o, &machine, i, found[i], &measured[i]);
+        rc = measure(o, &machine, &rows[i], o->what && i == systems - 1);
     if (rc)
         return rc;
     if (o->json) {
-        print_json(measured);
+        print_json();
         return 0;
     }
     print_issues(&machine);
-    print_short(measured);
-    print_long(measured);
+    print_short();
+    print_long();
     print_unfit();
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "sim/myrinet/command/measured.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { SHORT = 4, BLOCK = 1024, LONG = 65536 };
 
@@ -128,6 +129,21 @@ static int to_all(struct myri_experiment x, uint32_t receivers, double *out)
     return 0;
 }
 
+/* The second firmware of a system has its name and "-tuned"; where there is none, or no room for it, no figure. */
+static int tuned(const struct myri_cmd_options *o, const struct myri_machine *machine, const struct myri_system *plain,
+                 double *out)
+{
+    char name[64];
+    struct myri_experiment x;
+    snprintf(name, sizeof name, "%s-tuned", plain->name);
+    const struct myri_system *system = myri_system_find(name);
+    *out = NAN;
+    if (!system || !myri_experiment_fits(system, machine))
+        return 0;
+    begin(o, machine, system, MYRI_ONE_WAY, SHORT, &x);
+    return value_or_none(&x, out);
+}
+
 int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machine *machine,
                       const struct myri_system *system, struct myri_cmd_measured *m)
 {
@@ -137,6 +153,8 @@ int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machin
     if (myri_experiment_run(&x, &out) < 0)
         return myri_cmd_failed();
     m->one_way_us = out.value;
+    if (tuned(o, machine, system, &m->tuned_us) < 0)
+        return myri_cmd_failed();
     begin(o, machine, system, MYRI_SEND_COST, SHORT, &x);
     if (myri_experiment_run(&x, &out) < 0)
         return myri_cmd_failed();

@@ -7,8 +7,9 @@
 #include "sim/myrinet/command/command.h"
 
 struct myri_cmd_measured {
-    /* These are for messages of 4 bytes. LogP's latency is the one-way time less both overheads. */
-    double one_way_us, send_us, take_us, gap_us;
+    /* These are of messages of 4 bytes; tuned: one way, second firmware. LogP's latency is the one-way time less
+     * both overheads. */
+    double one_way_us, tuned_us, send_us, take_us, gap_us;
     /* Per message of 4 bytes, of two programs that poll: instructions of turns that store something, on either card. */
     double sender_instructions, receiver_instructions;
     /* Per question of 4 bytes to a program that may be interrupted: it looks each 20 us, or never. */

@@ -47,6 +47,11 @@ struct myri_turns {
     uint32_t (*taken)(const void *, double *exchange_us, double *turn_us);
 };
 
+/* The survey's six issues, and multicast, in a word or two each, as `runnel paper matrix` prints them. */
+struct myri_issues {
+    const char *transfer, *translation, *protection, *control, *reliability, *to_many;
+};
+
 struct myri_system {
     const char *name, *title, *source; /* source: paper and place */
     const char *object;                /* name in data.h, without .hex */
@@ -71,6 +76,7 @@ struct myri_system {
     int virtual;                        /* programs have address spaces: side.space */
     int recovers;                       /* from lost packets and wrong CRCs: each message arrives once */
     const struct myri_turns *turns;     /* or NULL */
+    const struct myri_issues *issues;   /* NULL: not in the matrix, as variants that share the first one's are not */
     const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
     /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
     int (*open)(struct myri_side *);

@@ -184,10 +184,17 @@ static uint32_t returned(const struct myri_side *side, const char **why)
     return n;
 }
 
-#define AM2_SYSTEM(called, titled, firmware)                                                                     \
-    .name = called, .title = titled, .source = "paper 004, table 1 and text", .object = "systems/am2/" firmware, \
-    .machines = "H-PP", .state_bytes = sizeof(struct am2_host_state), .most = AM2_DATA, .look = LIBRARY,         \
-    .open = open_side, .send = send_message, .receive = receive_message, .returned = returned, .looks_across = 1
+static const struct myri_issues issues = {.transfer = "stores to 128 B, DMA",
+                                          .translation = "DMA areas",
+                                          .protection = "none",
+                                          .control = "poll",
+                                          .reliability = "card, alternating bit",
+                                          .to_many = "no"};
+#define AM2_SYSTEM(called, titled, firmware)                                                                      \
+    .name = called, .title = titled, .source = "paper 004, table 1 and text", .object = "systems/am2/" firmware,  \
+    .machines = "H-PP", .state_bytes = sizeof(struct am2_host_state), .most = AM2_DATA, .look = LIBRARY,          \
+    .issues = &issues, .open = open_side, .send = send_message, .receive = receive_message, .returned = returned, \
+    .looks_across = 1
 
 static const char AM2_BARE_ON_CRC[] = "nobody answers, which is what it is for";
 

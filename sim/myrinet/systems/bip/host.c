@@ -134,12 +134,18 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return 4 * bip_recv(&st->bip, !side->node, st->in, bytes / 4, until);
 }
 
+static const struct myri_issues issues = {.transfer = "stores to 1 KB, DMA",
+                                          .translation = "user does",
+                                          .protection = "none",
+                                          .control = "poll",
+                                          .reliability = "rendezvous",
+                                          .to_many = "no"};
 #define BIP_SYSTEM(called, words, firmware)                                                                      \
     {                                                                                                            \
         .name = called, .title = words, .source = "paper 004, text, and BIP's manual",                           \
         .object = "systems/bip/" firmware, .machines = "H-PP", .state_bytes = sizeof(struct bip_host_state),     \
         .most = 1 << 20, .open = open_side, .send = send_message, .receive = receive_message, .packet_least = 4, \
-        .packet_most = BIP_PACKET, .several_most = 4 * BIP_SMALL, .overrun = 1,                                  \
+        .packet_most = BIP_PACKET, .several_most = 4 * BIP_SMALL, .overrun = 1, .issues = &issues,               \
         .on_crc = "its reliability is rendezvous and back-pressure (paper 004)"                                  \
     }
 const struct myri_system myri_system_bip = BIP_SYSTEM("bip", "BIP, Basic Interface for Parallelism", "firmware");

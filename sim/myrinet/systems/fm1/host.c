@@ -210,11 +210,17 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return st->length;
 }
 
+static const struct myri_issues issues = {.transfer = "stores",
+                                          .translation = "none to send",
+                                          .protection = "none",
+                                          .control = "poll",
+                                          .reliability = "host credits",
+                                          .to_many = "no"};
 #define FM1_SYSTEM(called, words, where, firmware, machine_names, opener)                                              \
     {                                                                                                                  \
         .name = called, .title = words, .source = where, .object = "systems/fm1/" firmware, .machines = machine_names, \
         .state_bytes = sizeof(struct fm1_host_state), .most = 32768, .look = LIBRARY, .buffers_least = 2,              \
-        .buffers_most = FM1_RING, .on_crc = FM1_ON_CRC, .open = opener, .send = send_message,                          \
+        .buffers_most = FM1_RING, .issues = &issues, .on_crc = FM1_ON_CRC, .open = opener, .send = send_message,       \
         .receive = receive_message                                                                                     \
     }
 const struct myri_system myri_system_fm1 =

@@ -63,6 +63,7 @@ const struct myri_system myri_system_fm1_link = {
     .machines = "H-S",
     .state_bytes = sizeof(struct link),
     .most = FM1_DATA,
+    .on_crc = "link engines alone send nothing again",
     .open = open_side,
     .send = send_frame,
     .receive = receive_frame,

@@ -280,6 +280,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return st->length;
 }
 
+static const struct myri_issues issues = {.transfer = "stores, combined",
+                                          .translation = "none to send",
+                                          .protection = "none",
+                                          .control = "poll",
+                                          .reliability = "host credits",
+                                          .to_many = "no"};
 #define FM2_SYSTEM(id, called, titled, firmware)                      \
     const struct myri_system myri_system_##id = {                     \
         .name = called,                                               \
@@ -294,6 +300,7 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .buffers_most = FM2_RING,                                     \
         .packet_least = 16,                                           \
         .packet_most = FM2_DATA,                                      \
+        .issues = &issues,                                            \
         .on_crc = FM2_ON_CRC,                                         \
         .open = open_side,                                            \
         .send = send_message,                                         \

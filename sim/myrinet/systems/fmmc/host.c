@@ -391,12 +391,18 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return st->kept->bytes;
 }
 
-#define FMMC_SYSTEM(called, words, firmware, opener)                                                                \
-    {                                                                                                               \
-        .name = called, .title = words, .source = "paper 003, sections 4 and 5.1.1",                                \
-        .object = "systems/fmmc/" firmware, .machines = "H-A H-A2", .state_bytes = sizeof(struct fmmc_host_state),  \
-        .most = 32768, .look = LIBRARY, .notifies = 1, .on_crc = FMMC_ON_CRC, .open = opener, .send = send_message, \
-        .receive = receive_message
+static const struct myri_issues issues = {.transfer = "stores",
+                                          .translation = "none to send",
+                                          .protection = "none",
+                                          .control = "both",
+                                          .reliability = "host credits, card's to all",
+                                          .to_many = "cards forward"};
+#define FMMC_SYSTEM(called, words, firmware, opener)                                                               \
+    {                                                                                                              \
+        .name = called, .title = words, .source = "paper 003, sections 4 and 5.1.1",                               \
+        .object = "systems/fmmc/" firmware, .machines = "H-A H-A2", .state_bytes = sizeof(struct fmmc_host_state), \
+        .most = 32768, .look = LIBRARY, .notifies = 1, .issues = &issues, .on_crc = FMMC_ON_CRC, .open = opener,   \
+        .send = send_message, .receive = receive_message
 const struct myri_system myri_system_fmmc = FMMC_SYSTEM("fmmc", "FM/MC", "firmware", open_side), .packet_least = 16,
                          .packet_most = FMMC_FRAGMENT - FMMC_HEADER, .to_all = send_to_all, .fetch = fetch_number
 }

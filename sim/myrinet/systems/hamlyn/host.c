@@ -327,6 +327,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return r.bytes;
 }
 
+static const struct myri_issues issues = {.transfer = "stores to 96 B, DMA",
+                                          .translation = "DMA areas",
+                                          .protection = "yes",
+                                          .control = "both",
+                                          .reliability = "back-pressure, slots",
+                                          .to_many = "no"};
 const struct myri_system myri_system_hamlyn = {
     .name = "hamlyn",
     .title = "Hamlyn",
@@ -341,6 +347,7 @@ const struct myri_system myri_system_hamlyn = {
     .notifies = 1,
     .virtual = 1,
     .any_order = 1,
+    .issues = &issues,
     .on_crc = "it takes the network to be reliable, and has its back-pressure alone (paper 004, table 1)",
     .open = open_side,
     .joined = joined,

@@ -115,6 +115,12 @@ static int fm1_open(struct myri_side *side)
     return rc;
 }
 
+static const struct myri_issues fm1_issues = {.transfer = "stores",
+                                              .translation = "none to send",
+                                              .protection = "none",
+                                              .control = "poll",
+                                              .reliability = "host credits",
+                                              .to_many = "no"};
 const struct myri_system myri_system_mpi_fm1 = {
     .name = "mpi-fm1",
     .title = "MPI on Fast Messages 1.1",
@@ -126,6 +132,7 @@ const struct myri_system myri_system_mpi_fm1 = {
     .look = LIBRARY,
     .buffers_least = 2,
     .buffers_most = FM1_RING,
+    .issues = &fm1_issues,
     .on_crc = FM1_ON_CRC,
     .open = fm1_open,
     .send = send_message,
@@ -203,6 +210,12 @@ static void fm2_close(struct myri_side *side)
     fm2_finalize(&st->fm);
 }
 
+static const struct myri_issues fm2_issues = {.transfer = "stores, combined",
+                                              .translation = "none to send",
+                                              .protection = "none",
+                                              .control = "poll",
+                                              .reliability = "host credits",
+                                              .to_many = "no"};
 const struct myri_system myri_system_mpi_fm2 = {
     .name = "mpi-fm2",
     .title = "MPI on Fast Messages 2.x",
@@ -216,6 +229,7 @@ const struct myri_system myri_system_mpi_fm2 = {
     .buffers_most = FM2_RING,
     .packet_least = 16,
     .packet_most = FM2_DATA,
+    .issues = &fm2_issues,
     .on_crc = FM2_ON_CRC,
     .open = fm2_open,
     .send = send_message,

@@ -316,6 +316,12 @@ static const struct myri_turns turns = {
 
 /* A packet is a part of a pinned buffer, or what lies within a page of user memory. */
 enum { PM_MOST = 8 * PM_BUFFER }; /* bytes of a message in buffers */
+static const struct myri_issues issues = {.transfer = "DMA, own buffers",
+                                          .translation = "none: own buffers",
+                                          .protection = "none",
+                                          .control = "poll",
+                                          .reliability = "card ACK/NACK",
+                                          .to_many = "card sends each"};
 #define PM_SYSTEM(called, words, firmware, opener, largest, ...)                                               \
     {                                                                                                          \
         .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",                  \
@@ -323,7 +329,7 @@ enum { PM_MOST = 8 * PM_BUFFER }; /* bytes of a message in buffers */
         .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message,       \
         .receive = receive_message, .finish = finish, .piece = PM_BUFFER, .by_page = largest != PM_MOST,       \
         .to_all = largest == PM_MOST ? send_to_all : NULL, .packet_least = largest == PM_MOST ? 4 : 0,         \
-        .packet_most = largest == PM_MOST ? PM_BUFFER : 0, .turns = __VA_ARGS__,                               \
+        .packet_most = largest == PM_MOST ? PM_BUFFER : 0, .turns = __VA_ARGS__, .issues = &issues,            \
         .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"                   \
     }
 const struct myri_system myri_system_pm =

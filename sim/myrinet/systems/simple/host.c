@@ -115,6 +115,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return got;
 }
 
+static const struct myri_issues issues = {.transfer = "DMA, staging area",
+                                          .translation = "offset in area",
+                                          .protection = "none",
+                                          .control = "poll",
+                                          .reliability = "none: drops",
+                                          .to_many = "no"};
 #define SIMPLE_SYSTEM(id, called, titled, of)                      \
     const struct myri_system myri_system_##id = {                  \
         .name = called,                                            \
@@ -128,6 +134,7 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .packet_most = SIMPLE_MAX,                                 \
         .piece = 256,                                              \
         .lossy = 1,                                                \
+        .issues = &issues,                                         \
         .on_crc = "the protocol itself is unreliable (paper 004)", \
         .open = open_side,                                         \
         .send = send_message,                                      \

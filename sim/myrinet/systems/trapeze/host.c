@@ -166,6 +166,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return st->held.bytes ? st->held.bytes : st->held.control_bytes;
 }
 
+static const struct myri_issues issues = {.transfer = "stores, DMA of frames",
+                                          .translation = "page frames",
+                                          .protection = "none",
+                                          .control = "both",
+                                          .reliability = "none: drops",
+                                          .to_many = "no"};
 #define TRAPEZE_SYSTEM(id, called, titled, of)               \
     const struct myri_system myri_system_##id = {            \
         .name = called,                                      \
@@ -178,6 +184,7 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .lossy = 1,                                          \
         .any_order = 1, /* a message is a packet */          \
         .notifies = 1,                                       \
+        .issues = &issues,                                   \
         .on_crc = "it is unreliable (paper 004, table 1)",   \
         .open = open_side,                                   \
         .send = send_message,                                \

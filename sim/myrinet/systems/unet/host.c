@@ -280,6 +280,18 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return n;
 }
 
+static const struct myri_issues area_issues = {.transfer = "DMA, pinned area",
+                                               .translation = "offset in area",
+                                               .protection = "yes",
+                                               .control = "both",
+                                               .reliability = "none: drops",
+                                               .to_many = "no"};
+static const struct myri_issues mm_issues = {.transfer = "DMA",
+                                             .translation = "TLB on card",
+                                             .protection = "yes",
+                                             .control = "both",
+                                             .reliability = "none: drops",
+                                             .to_many = "no"};
 #define UNET_SYSTEM(id, called, titled, firmware, opener, mm) \
     const struct myri_system myri_system_##id = {             \
         .name = called,                                       \
@@ -294,6 +306,7 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .any_order = 1, /* a message is a packet */           \
         .translates = mm,                                     \
         .notifies = 1,                                        \
+        .issues = mm ? &mm_issues : &area_issues,             \
         .on_crc = "it is unreliable (paper 004, table 1)",    \
         .open = opener,                                       \
         .joined = joined,                                     \

@@ -364,6 +364,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return got;
 }
 
+static const struct myri_issues issues = {.transfer = "DMA",
+                                          .translation = "UTLB, card caches",
+                                          .protection = "yes",
+                                          .control = "both",
+                                          .reliability = "card, sent again",
+                                          .to_many = "no"};
 #define VMMC2_SYSTEM(id, called, titled, firmware, opener, keeps)             \
     const struct myri_system myri_system_##id = {                             \
         .name = called,                                                       \
@@ -378,6 +384,7 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .by_place = !keeps,                                                   \
         .notifies = 1,                                                        \
         .recovers = 1,                                                        \
+        .issues = &issues,                                                    \
         .any_order = 1,                                                       \
         .open = opener,                                                       \
         .joined = joined,                                                     \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_fmmc.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef PLAIN /* single messages alone */
 #define SYSTEM "fmmc-plain"
 #include "sim/myrinet/systems/fmmc/firmware-plain.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_lfc.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef TUNED
 #define SYSTEM "lfc-tuned"
 #include "sim/myrinet/systems/lfc/firmware-tuned.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_fm2.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef TUNED
 #define SYSTEM "fm2-tuned"
 #define MARKS

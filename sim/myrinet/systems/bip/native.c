@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_bip.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef TUNED
 #define SYSTEM "bip-tuned"
 #include "sim/myrinet/systems/bip/firmware-tuned.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_vmmc.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef TUNED
 #define SYSTEM "vmmc-tuned"
 #include "sim/myrinet/systems/vmmc/firmware-tuned.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_simple.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef TUNED
 #define SYSTEM "simple-tuned"
 #include "sim/myrinet/systems/simple/firmware-tuned.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_fm1.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef LINK /* figure 3a's first curve */
 #define SYSTEM "fm1-link"
 #define STAYS_ON_CARD

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_vmmc2.c - see native.h. The kernel's table has translations of pages of one region, with whatever a transfer
+ * native.c - see native.h. The kernel's table has translations of pages of one region, with whatever a transfer
  * brings of them: into no other the card may write. */
 #ifdef TUNED
 #define SYSTEM "vmmc2-tuned"

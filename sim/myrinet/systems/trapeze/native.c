@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_trapeze.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef STORE
 #define SYSTEM "trapeze-store"
 #include "sim/myrinet/systems/trapeze/firmware.c"

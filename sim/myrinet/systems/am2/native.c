@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_am2.c - see native.h. */
+ * native.c - see native.h. */
 #ifdef BARE
 #define SYSTEM "am2-bare"
 #include "sim/myrinet/systems/am2/firmware-bare.c"

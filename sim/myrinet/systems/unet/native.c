@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_unet.c - see native.h. The kernel's translations are of pages of one region: into no other the card may
+ * native.c - see native.h. The kernel's translations are of pages of one region: into no other the card may
  * write. */
 #ifdef TUNED
 #define SYSTEM "unet-tuned"

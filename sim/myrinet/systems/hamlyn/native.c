@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native_hamlyn.c - see native.h. Processes write what they like, the kernel makes slots and takes them back, cards
+ * native.c - see native.h. Processes write what they like, the kernel makes slots and takes them back, cards
  * send packets of any number and key: what goes into the host lies in a slot that is open then, or where the card
  * tells its process of it, and what leaves lies in the area of its sender. Each place of a queue that is kept for a
  * record is a message's that lacks packets. */
