@@ -143,7 +143,7 @@ static void give_back(struct rnl_windows *ws, struct window_peer *p)
 {
     if (p->reserved && ws->inner)
         rnl_window_leave_due(ws, p->reserved);
-    p->reserved = 0;
+    p->reserved = p->port = 0;
 }
 
 void rnl_window_apart(struct rnl_windows *ws, struct window_peer *p)

@@ -11,8 +11,6 @@
 #include "runnel/runnel.h"
 #include "support/unit.h"
 
-#include <unistd.h>
-
 enum {
     MEMBERS = 12,
     LONGEST = 3000,
@@ -536,109 +534,6 @@ static void whatever_a_member_says_does_no_harm(void **state)
     }
 }
 
-/* ---- one member alone: who joins, or whom the others join ---- */
-
-static void say_nothing(void *ctx, uint32_t to, const struct rnl_order_head *head, struct rnl_order_item *item)
-{
-    (void)ctx, (void)to, (void)head, (void)item;
-}
-
-static struct {
-    struct rnl_order *o;
-    uint32_t self;
-    unsigned delivered;
-    int status;
-} lone;
-
-static void count(void *ctx, const struct rnl_order_item *item)
-{
-    (void)ctx, (void)item;
-    assert_int_equal(lone.status, 0);
-    lone.delivered++;
-}
-
-static void end(void *ctx, int status)
-{
-    (void)ctx;
-    lone.status = status;
-}
-
-static void cannot_save(void *ctx)
-{
-    (void)ctx;
-    rnl_order_fail(lone.o, RNL_ERR_NO_MEMORY);
-}
-
-/* Of members 0 and 1, of which 0 is in the first view. */
-static void begin_lone(uint32_t self)
-{
-    static const struct rnl_order_ops alone = {
-        .send = say_nothing, .deliver = count, .ended = end, .save = cannot_save};
-    static const bool first[] = {true, false};
-    const struct rnl_order_options opt = {.self = self, .size = 2, .first = first, .budget = 1 << 16};
-    memset(&lone, 0, sizeof lone);
-    lone.self = self;
-    lone.o = rnl_order_new(&opt, &alone, NULL);
-    assert_non_null(lone.o);
-    rnl_order_begin(lone.o);
-}
-
-static void hear(const struct rnl_order_head *head, const void *data, size_t n)
-{
-    struct rnl_order_item *item = n ? rnl_order_item_new(lone.o, n) : NULL;
-    if (item)
-        memcpy(item->data, data, n);
-    rnl_order_input(lone.o, lone.self ? 0 : 1, head, item);
-}
-
-/* Each is believed to be of a later attempt. A walk from the one's place to the other's would take years. */
-static void a_log_that_is_begun_anew_is_as_long_as_it_is(void **state)
-{
-    static const uint64_t places[] = {(uint64_t)1 << 60, 5, 6};
-    (void)state;
-    begin_lone(1);
-    alarm(20);
-    for (uint32_t i = 0; i < 3; i++) {
-        struct {
-            uint64_t in_log[2];
-            uint32_t epoch, member[2];
-        } welcome = {.epoch = 2 + i, .member = {0, 1 | RNL_ORDER_NEW}};
-        const struct rnl_order_head head = {.kind = RNL_ORDER_WELCOME, .epoch = welcome.epoch, .seq = places[i]};
-        hear(&head, &welcome, 28);
-        assert_true(rnl_order_is_blank(lone.o) && !rnl_order_has_ended(lone.o));
-    }
-    alarm(0);
-    rnl_order_free(lone.o);
-}
-
-static void nothing_is_delivered_once_there_was_no_memory_for_the_state(void **state)
-{
-    const struct rnl_order_head head = {.kind = RNL_ORDER_JOIN};
-    (void)state;
-    begin_lone(0);
-    assert_int_equal(lone.delivered, 1);
-    hear(&head, NULL, 0);
-    assert_int_equal(lone.status, RNL_ERR_NO_MEMORY);
-    assert_int_equal(lone.delivered, 1);
-    rnl_order_free(lone.o);
-}
-
-/* Whoever joins takes a longer one for a lie. */
-static void a_state_is_at_most_as_long_as_who_joins_takes_in(void **state)
-{
-    (void)state;
-    begin_lone(0);
-    for (unsigned i = 0; i < 3; i++) {
-        struct rnl_order_item *item = rnl_order_item_new(lone.o, 0);
-        assert_non_null(item);
-        item->bytes = i < 2 ? RNL_ORDER_STATE_MAX / 2 - RNL_ORDER_ITEM_COST : 0; /* nobody reads them */
-        assert_int_equal(rnl_order_put_state(lone.o, item), i < 2);
-        if (i == 2)
-            rnl_order_item_drop(lone.o, item);
-    }
-    rnl_order_free(lone.o);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -650,9 +545,6 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(who_joins_does_not_hold_up_others_when_members_are_taken_for_dead, say_seed),
         cmocka_unit_test_teardown(a_member_that_takes_nothing_in_holds_back_all_senders, say_seed),
         cmocka_unit_test_teardown(whatever_a_member_says_does_no_harm, say_seed),
-        cmocka_unit_test(a_log_that_is_begun_anew_is_as_long_as_it_is),
-        cmocka_unit_test(nothing_is_delivered_once_there_was_no_memory_for_the_state),
-        cmocka_unit_test(a_state_is_at_most_as_long_as_who_joins_takes_in),
     };
     if (argc > 1)
         seeds = (unsigned)strtoul(argv[1], NULL, 10);

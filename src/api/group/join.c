@@ -112,6 +112,7 @@ static bool take_snapshot(struct rnl_order *o, uint32_t from, const struct rnl_o
         return false;
     if (item && !(head->flags & RNL_ORDER_NOTHING)) {
         item->refs++;
+        item->once = 1;
         list_put(&o->state, item);
     }
     if (!(head->flags & RNL_ORDER_LAST))

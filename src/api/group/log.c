@@ -17,7 +17,8 @@ static unsigned class_of(size_t bytes)
     return c;
 }
 
-/* Memory of items is used again, which keeps it near; what all classes hold is bounded by what was kept once. */
+/* Memory of items is used again, which keeps it near; what all classes hold is bounded by what was kept once. Not that
+ * of states, which may be far longer than the budget. */
 struct rnl_order_item *rnl_order_item_new(struct rnl_order *o, size_t bytes)
 {
     unsigned c = class_of(bytes);
@@ -32,7 +33,7 @@ struct rnl_order_item *rnl_order_item_new(struct rnl_order *o, size_t bytes)
     item->sender = item->from = 0;
     item->refs = 1;
     item->size_class = (uint8_t)c;
-    item->view = 0;
+    item->view = item->once = 0;
     item->ready = 1;
     return item;
 }
@@ -41,6 +42,10 @@ void rnl_order_item_drop(struct rnl_order *o, struct rnl_order_item *item)
 {
     if (!item || --item->refs)
         return;
+    if (item->once) {
+        free(item);
+        return;
+    }
     item->next = o->spare[item->size_class];
     o->spare[item->size_class] = item;
 }
@@ -168,6 +173,7 @@ bool rnl_order_put_state(struct rnl_order *o, struct rnl_order_item *item)
 {
     if (o->state.bytes + item_cost(item) > RNL_ORDER_STATE_MAX)
         return false;
+    item->once = 1;
     list_put(&o->state, item);
     return true;
 }

@@ -107,8 +107,8 @@ struct rnl_order_item {
     struct rnl_order_item *next; /* in one list: own, queued, awaited, early or free */
     uint64_t seq, lseq;          /* seq 0 = it has no place */
     uint32_t sender, bytes, refs;
-    uint32_t from; /* early: who sent it, and its head */
-    uint8_t size_class, view, ready;
+    uint32_t from;                         /* early: who sent it, and its head */
+    uint8_t size_class, view, ready, once; /* once: its memory is not kept for other items */
     struct rnl_order_head head;
     unsigned char data[]; /* a view: its epoch, then its members, 4 bytes each, with RNL_ORDER_NEW */
 };
