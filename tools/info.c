@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * info.c - `runnel info`: what this machine has for messages, and what is in force. Reads, and tries out what it can;
- * changes nothing. */
+ * changes nothing but this host's table of copies, which it completes (launcher/copy_measure.h). */
 #include "info.h"
 #include "base/copy.h"
 #include "base/env.h"
