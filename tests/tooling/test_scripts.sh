@@ -103,6 +103,7 @@ machine() { # SAYS ENDS [SECONDS]
 }
 if [ "$(uname -m)" = x86_64 ]; then
     expect "vm: a status that looks like a signal's number" "returned 68" machine "== status 68 after 1 s" "exit 137"
+    expect "vm: a status behind half a line" "returned 3" machine "no end of line== status 3 after 1 s" "exit 7"
     expect "vm: a machine that a signal ends" "a was ended by signal 9" machine "== up after 1 s" 'kill -9 $$'
     expect "vm: it returns no status" "returned 125" machine "== up after 1 s" 'kill -11 $$'
     expect "vm: a machine that ends without a status" "a ended without a status" machine "== up after 1 s" "exit 0"
