@@ -24,6 +24,7 @@
 #include "net/socket/kernel.h"
 #include "net/socket/xdp/frame.h"
 #include "net/socket/xdp/queue.h"
+#include "net/socket/xdp/show.h"
 #include "runnel/runnel.h"
 #include "support/must.h"
 #include "support/netns.h"
@@ -174,7 +175,8 @@ static void both_ways_and_both_endpoints(void **state)
     assert_true(facts(0).works && facts(0).mode == RNL_XDP_GENERIC); /* veth */
     test_sleep_ms(110);
     assert_int_equal(send_to(0, 1, "x", 1), RNL_SOCKET_WENT);
-    assert_true(comes(1, PATIENCE_MS) && shows("AF_XDP: queue 0 of wire, generic: rings to 2 addresses"));
+    assert_true(comes(1, PATIENCE_MS) &&
+                shows("AF_XDP: queue 0 of wire, generic: rings to 2 addresses, the kernel to 0"));
     assert_true(passes(1, 2, 100, false)); /* both on one host: over loopback */
 }
 
@@ -363,6 +365,22 @@ static void another_route_is_taken(void **state)
     assert_false(shows("AF_XDP: 10.77.0.2 port %u goes by the kernel: the route to it leads through another interface",
                        at[1].port));
     assert_true(comes(1, PATIENCE_MS));
+}
+
+/* More destinations by the kernel than there is room for: all are counted, and where the others go, too. */
+static void of_many_destinations_all_are_counted(void **state)
+{
+    (void)state;
+    static struct rnl_xdp_route route[RNL_XDP_ROUTES];
+    const struct rnl_xdp_routes r = {.route = route};
+    const struct rnl_xdp_facts f = {.works = 1, .mode = RNL_XDP_GENERIC, .interface = 1, .queue = 9};
+    struct rnl_notes *notes = NULL;
+    for (uint32_t i = 0; i < RNL_XDP_ROUTES; i++)
+        route[i] = (struct rnl_xdp_route){
+            .used = i > 3, .to = at[1], .why = i % 4 ? "the route to it leads through another interface" : NULL};
+    rnl_xdp_show(&notes, &f, &r);
+    assert_true(shows("AF_XDP: queue 9 of lo, generic: rings to 255 addresses, the kernel to 765"));
+    rnl_notes_free(notes);
 }
 
 static struct rnl_xdp_area *map_area(int side)
@@ -558,6 +576,7 @@ int main(void)
         TEST(the_same_over_addresses_of_the_link),
         TEST(a_link_that_goes_and_comes),
         TEST(another_route_is_taken),
+        TEST(of_many_destinations_all_are_counted),
         TEST(another_endpoint_does_harm),
         TEST(the_filter_goes),
         TEST(frames_of_strangers),

@@ -80,6 +80,19 @@ compared() { "$tree/scripts/compare" old new --trials 6 --worse 5 -- rate 2>/dev
 expect "compare: a faster row" "latency,fm,8,near,100,80,1.250,1.250,to,1.250,ns,faster" compared
 expect "compare: a slower row" "rate,fm,8,near,10,9,0.900,0.900,to,0.900,M/s,slower" compared
 
+# A suite whose sources make nothing, with compilers that are never called: for one MPI, and for the other when that has come.
+mkdir -p suite/{bin,store,source}
+printf 'IMB-%%:\n\ttouch $@\n' >suite/source/Makefile
+printf '#!/bin/sh\n' | tee suite/bin/mpicc.openmpi >suite/bin/git
+chmod +x suite/bin/*
+# shellcheck disable=SC2317 # expect calls it
+suite() {
+    PATH=$dir/suite/bin:$PATH RUNNEL_SUITES=$dir/suite/store "$tree/scripts/suites" imb "$dir/suite/source" && echo suite/store/imb-built/*/IMB-RMA
+}
+expect "suites: built for the MPI that is here" "suite/store/imb-built/openmpi/IMB-RMA" suite
+mkdir suite/store/mpich-built && : >suite/store/mpich-built/done
+expect "suites: built for one that came later" "suite/store/imb-built/mpich/IMB-RMA" suite
+
 # Machines that are played: what each says and how it ends are in QEMU_SAYS and QEMU_ENDS.
 mkdir -p machine/store machine/bin build/tools
 printf '#!/bin/sh\necho 1000000\n' >machine/store/tsc_khz
