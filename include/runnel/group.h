@@ -49,8 +49,8 @@ typedef void rnl_group_save(rnl_group *g, void *ctx);
 /* Called at a joiner with each piece that was put there, in order, once, before anything is delivered to it. */
 typedef void rnl_group_load(rnl_group *g, const void *buf, size_t n, void *ctx);
 /* Called once if this rank is not a member any more without having left; nothing is delivered after it. status is
- * RNL_ERR_REFUSED: others took this rank for dead, more than half of the members are gone (RNL_GROUP_MAJORITY), or
- * those that this rank was to join are gone; or RNL_ERR_NO_MEMORY. */
+ * RNL_ERR_REFUSED: others took this rank for dead, more than half of the members are gone (RNL_GROUP_MAJORITY), or this
+ * rank joins and all are gone who have the state, or all others of the set; or RNL_ERR_NO_MEMORY. */
 typedef void rnl_group_ended(rnl_group *g, int status, void *ctx);
 
 /* How a message gets its number; runnel-group(7). */
