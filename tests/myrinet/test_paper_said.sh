@@ -15,6 +15,7 @@ check "traces are JSON for viewers and SVG: both nodes, every lane, and no engin
     python3 - "$work/traces" "${traced[@]}" <<'END'
 import collections, json, sys, xml.dom.minidom
 assert len(sys.argv) > 30, sys.argv
+said = open(sys.argv[1] + "/../traced").read().split("\n")
 for system in sys.argv[2:]:
     lanes, names, names_of = collections.defaultdict(list), {}, collections.defaultdict(set)
     for e in json.load(open("%s/%s.trace.json" % (sys.argv[1], system)))["traceEvents"]:
@@ -43,6 +44,8 @@ for system in sys.argv[2:]:
         for one, next_one in zip(spans, spans[1:]):
             assert next_one[0] >= one[1] - 2e-6, (system, lane, one, next_one)
     svg = xml.dom.minidom.parse("%s/%s.svg" % (sys.argv[1], system)).documentElement
+    title = svg.getElementsByTagName("text")[0].firstChild.data
+    assert title in said and "stream-rate, 2 messages of 640 bytes: " in title, (system, title)
     right = float(svg.getAttribute("width"))
     boxes = [r for r in svg.getElementsByTagName("rect") if r.getAttribute("x")]
     assert len(boxes) > 20, (system, len(boxes))
@@ -79,6 +82,27 @@ sed 's/^load .*/load nan us given x/' "$work/m" >"$work/nan"
 refuses "a value that is no number" "has to be from" paper run bip --machine-file "$work/nan"
 refuses "a system that is not there" "there is no system 'amoeba'" paper run amoeba
 refuses "more processes than a card has queues" "the card of vmmc can have 4" paper run vmmc --processes 5
+refuses "two processes on a card for one" "fm1 can have 1 attached; more than one those of: vmmc, hamlyn$" paper run fm1 --processes 2
+refuses "less memory than a card can have" "^runnel paper: sram is -1; it has to be from 16" paper run vmmc --set sram=-1
+check "what the text says of tuned firmwares is what they take: plain, in four fifths of the time, tuned" \
+    python3 - "$RUNNEL" "$RUNNEL_SOURCE/doc/paper-machine.md" <<'END'
+import json, subprocess, sys
+def us(system, *options):
+    ran = subprocess.run([sys.argv[1], "paper", "run", system, "--json", *options], capture_output=True, text=True)
+    return json.loads(ran.stdout)["value"] if ran.returncode == 0 else None
+styles = open(sys.argv[2]).read().split("| programs in 4/5 |")[1].split("\n\n")[0].split("\n")[2:]
+systems = set()
+for line in styles:
+    names, *cells = [cell.strip().split("; ")[0].split(", ") for cell in line.split("|")[1:5]]
+    for i, name in enumerate(names):
+        systems.add(name)
+        for cell, ours in zip(cells, (us(name), us(name, "--set", "ni_time=0.8"), us(name + "-tuned"))):
+            said = cell[i] if cell != [""] else None
+            digits = len(said.partition(".")[2]) if said else 0
+            assert (said is None) == (ours is None), (name, said, ours)
+            assert said is None or abs(float(said) - ours) <= 0.501 * 10 ** -digits, (name, said, ours)
+assert len(systems) == 14 and "trapeze" in systems, systems
+END
 refuses "a part of late packets where each has its own time" "no effect beside --reorder" \
     paper run hamlyn --reorder --late 0.1
 refuses "packets in any order of all systems" "--reorder has no effect on matrix" paper matrix --reorder

@@ -98,6 +98,9 @@ for row in ("53c", "53a", "38a"):
 assert "inside at times 0.25 to 0.7 (0.4375 to 1.225)" in why("53c") and "no value alone" in why("53a")
 assert "no value alone" not in why("53c") and "How far it stays inside" in why("38a")
 END
+said "a truth that a value leaves as it is may be made of figures that it moves" "33" <<'END'
+assert re.search(r"^  \d+ of \d+ values leave it false, a quarter and four times of each$", why("33"), re.M), why("33")
+END
 said "what was tried are the entries of the log that name it, each once and whole" "53a 53c 27a" <<'END'
 for row in ("53a", "53c", "27a"):
     behind = why(row)[why(row).index("\nWhat was changed or tried"):]

@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "sim/myrinet/command/command.h"
+#include "sim/myrinet/command/page.h"
 #include "sim/myrinet/systems/added.h"
 
 #include <errno.h>
@@ -158,16 +159,33 @@ static const char *colour_of(const struct span *p, const struct spent *spent, in
     return waits(p->what) ? "#e4e4e4" : function[colour % COLOURS];
 }
 
-/* Time lines of two nodes; below them what the colours of the firmware are, and what they come to. */
-static void put_svg(FILE *f, const struct spans *s, uint64_t end)
+/* What was traced, in the words that stand above it in text and in pictures. */
+struct heading {
+    char text[256];
+};
+
+static struct heading heading_of(const struct myri_experiment *x)
 {
-    enum { LEFT = 110, WIDTH = 820, ROW = 34, LEGEND = 16, COLUMN = 310 };
+    struct heading h;
+    snprintf(h.text, sizeof h.text, "%s on %s, %s, %u message%s of %u bytes", x->system->title, x->machine.name,
+             myri_measure_name(x->measure), x->count, x->count == 1 ? "" : "s", x->bytes);
+    return h;
+}
+
+/* Time lines of two nodes below their title; below them what the colours of the firmware are, and what they come to. */
+static void put_svg(FILE *f, const struct spans *s, const char *title, const char *outcome, uint64_t end)
+{
+    enum { LEFT = 110, WIDTH = 820, ROW = 34, LEGEND = 16, COLUMN = 310, TITLE = 26 };
     struct spent spent[FUNCTIONS];
     int functions = add_up_firmware(s, spent), below = ROW * 2 * MYRI_LANES + 70;
     fprintf(f,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' font-size='11'>\n"
-            "<rect width='100%%' height='100%%' fill='white'/>\n",
-            LEFT + WIDTH + 20, below + LEGEND * ((functions + 2) / 3 + 1) + 10);
+            "<rect width='100%%' height='100%%' fill='white'/>\n<text x='4' y='18' font-size='%d'>",
+            LEFT + WIDTH + 20, TITLE + below + LEGEND * ((functions + 2) / 3 + 1) + 10,
+            strlen(title) + strlen(outcome) > 120 ? 9 : 13);
+    page_text(f, title);
+    page_text(f, outcome);
+    fprintf(f, "</text>\n<g transform='translate(0 %d)'>\n", TITLE);
     for (int row = 0; row < 2 * MYRI_LANES; row++)
         fprintf(f, "<text x='4' y='%d'>node %d %s</text><line x1='%d' x2='%d' y1='%d' y2='%d' stroke='#ddd'/>\n",
                 30 + row * ROW, row / MYRI_LANES, lanes[row % MYRI_LANES], LEFT, LEFT + WIDTH, 40 + row * ROW,
@@ -179,14 +197,15 @@ static void put_svg(FILE *f, const struct spans *s, uint64_t end)
         int y = 14 + (int)(p->node * MYRI_LANES + p->lane) * ROW;
         if (p->node > 1 || (p->lane != MYRI_LANE_FIRMWARE && waits(p->what)))
             continue;
-        fprintf(f,
-                "<rect x='%.2f' y='%d' width='%.2f' height='22' fill='%s'%s>"
-                "<title>%s, %.3f us</title></rect>\n",
-                x, y, w < 0.5 ? 0.5 : w, colour_of(p, spent, functions),
-                w < 2 ? "" : " stroke='white' stroke-width='0.5'", p->what, (double)(p->to - p->from) / 1e6);
-        if (w > 6.5 * (double)strlen(p->what))
-            fprintf(f, "<text x='%.2f' y='%d' fill='%s'>%s</text>\n", x + 3, y + 15, waits(p->what) ? "#555" : "white",
-                    p->what);
+        fprintf(f, "<rect x='%.2f' y='%d' width='%.2f' height='22' fill='%s'%s><title>", x, y, w < 0.5 ? 0.5 : w,
+                colour_of(p, spent, functions), w < 2 ? "" : " stroke='white' stroke-width='0.5'");
+        page_text(f, p->what);
+        fprintf(f, ", %.3f us</title></rect>\n", (double)(p->to - p->from) / 1e6);
+        if (w > 6.5 * (double)strlen(p->what)) {
+            fprintf(f, "<text x='%.2f' y='%d' fill='%s'>", x + 3, y + 15, waits(p->what) ? "#555" : "white");
+            page_text(f, p->what);
+            fputs("</text>\n", f);
+        }
     }
     for (int k = 0; k <= 10; k++)
         fprintf(f, "<text x='%d' text-anchor='%s' y='%d'>%.2f us</text>\n", LEFT + WIDTH * k / 10,
@@ -199,14 +218,15 @@ static void put_svg(FILE *f, const struct spans *s, uint64_t end)
                 x, y - 9, colour_of(&as, spent, functions), x + 15, y, spent[k].what, (double)spent[k].ps[0] / 1e6,
                 (double)spent[k].ps[1] / 1e6);
     }
-    fputs("</svg>\n", f);
+    fputs("</g>\n</svg>\n", f);
 }
 
-static int write_svg(const struct spans *s, const char *dir, const char *name, uint64_t end)
+static int write_svg(const struct spans *s, const char *dir, const struct myri_experiment *x, const char *outcome,
+                     uint64_t end)
 {
-    FILE *f = open_in(dir, name, "svg");
+    FILE *f = open_in(dir, x->system->name, "svg");
     if (f)
-        put_svg(f, s, end);
+        put_svg(f, s, heading_of(x).text, outcome, end);
     return f && fclose(f) == 0 ? 0 : 1;
 }
 
@@ -224,7 +244,9 @@ int myri_cmd_trace_svg(FILE *out, const struct myri_experiment *asked, uint64_t 
     if (rc == 0) {
         *took_ps = o.end_ps - STARTED_PS;
         qsort(s->span, (size_t)s->n, sizeof s->span[0], by_begin);
-        put_svg(out, s, *took_ps);
+        char outcome[32];
+        snprintf(outcome, sizeof outcome, ": %.3f us", (double)*took_ps / 1e6);
+        put_svg(out, s, heading_of(&x).text, outcome, *took_ps);
     }
     free(s);
     return rc;
@@ -282,15 +304,16 @@ static int trace(struct myri_cmd_options *o, struct spans *s)
     qsort(s->span, (size_t)s->n, sizeof s->span[0], by_begin);
     uint64_t took_ps = failed ? last_end(s) : out.end_ps - STARTED_PS;
     int lacks = !failed && out.received < out.sent;
-    printf("%s on %s, %s, %u message%s of %u bytes", x.system->title, x.machine.name, myri_measure_name(x.measure),
-           x.count, x.count == 1 ? "" : "s", x.bytes);
+    char outcome[80];
     if (failed)
-        printf(", which failed; its error counts from %.0f us before the trace", (double)STARTED_PS / 1e6);
+        snprintf(outcome, sizeof outcome, ", which failed; its error counts from %.0f us before the trace",
+                 (double)STARTED_PS / 1e6);
     else if (lacks)
-        printf(", of which %u did not arrive, as is seen after %.3f us", out.sent - out.received,
-               (double)took_ps / 1e6);
+        snprintf(outcome, sizeof outcome, ", of which %u did not arrive, as is seen after %.3f us",
+                 out.sent - out.received, (double)took_ps / 1e6);
     else
-        printf(": %.3f us", (double)took_ps / 1e6);
+        snprintf(outcome, sizeof outcome, ": %.3f us", (double)took_ps / 1e6);
+    printf("%s%s", heading_of(&x).text, outcome);
     printf("\n\n%9s %9s %9s  %-5s %-9s %s\n", "from us", "to us", "us", "node", "where", "what");
     for (int i = 0; i < s->n; i++) {
         const struct span *p = &s->span[i];
@@ -302,7 +325,7 @@ static int trace(struct myri_cmd_options *o, struct spans *s)
         printf("... and %d more\n", s->lost);
     print_spent(s);
     if (o->plot)
-        rc = write_events(s, o->plot, x.system->name) | write_svg(s, o->plot, x.system->name, took_ps);
+        rc = write_events(s, o->plot, x.system->name) | write_svg(s, o->plot, &x, outcome, took_ps);
     fflush(stdout); /* what follows is about what stands above */
     if (failed)
         return myri_cmd_failed();

@@ -227,7 +227,11 @@ static int print_bounds(const struct myri_row *r, const struct myri_answer *a)
             fflush(stdout);
         }
     myri_cmd_progress(NULL);
-    printf("  %d of %d values change nothing, a quarter and four times of each\n", idle, asked);
+    if (myri_row_is_shape(r))
+        printf("  %d of %d values leave it %s, a quarter and four times of each\n", idle, asked,
+               a->inside ? "true" : "false");
+    else
+        printf("  %d of %d values change nothing, a quarter and four times of each\n", idle, asked);
     if (!help)
         puts("  no value alone has it inside within these factors");
     free(b);

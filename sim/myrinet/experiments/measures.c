@@ -107,6 +107,8 @@ int myri_system_has(const struct myri_system *s, enum myri_property p)
         return s->translates;
     case MYRI_HAS_PLACES:
         return s->translates || s->by_place;
+    case MYRI_HAS_PROCESSES:
+        return s->processes_most > 1;
     default:
         return s->to_all != NULL;
     }

@@ -190,8 +190,9 @@ static int check(const struct myri_experiment *x)
                         "%u senders of %u bytes: receivers of %s take from several what comes as one, up to %u bytes",
                         x->senders, x->bytes, x->system->name, piece);
     if (x->processes > 1 && x->processes > x->system->processes_most)
-        return rnl_fail(RNL_ERR_ARG, "%u processes: the card of %s can have %u attached", x->processes, x->system->name,
-                        x->system->processes_most ? x->system->processes_most : 1);
+        return rnl_fail(RNL_ERR_ARG, "%u processes: the card of %s can have %u attached; more than one those of: %s",
+                        x->processes, x->system->name, x->system->processes_most ? x->system->processes_most : 1,
+                        myri_systems_with(MYRI_HAS_PROCESSES));
     if (x->senders >= SIDES)
         return rnl_fail(RNL_ERR_ARG, "%u senders: there can be up to %d", x->senders, SIDES - 1);
     int two = x->measure < MYRI_LOCAL_RATE || x->measure > MYRI_PIN_RATE;

@@ -60,12 +60,13 @@ const char *myri_measures_of(const struct myri_system *);
 /* The names of all systems that are built in and have a property, with commas between; without variants of these, like
  * vmmc-tuned of vmmc. */
 enum myri_property {
-    MYRI_HAS_NOTIFY, /* a message can interrupt its receiver's host */
-    MYRI_HAS_FETCH,  /* numbers are fetched from a card */
-    MYRI_HAS_TURNS,  /* jobs take turns */
-    MYRI_HAS_CACHE,  /* a card has a cache of translations */
-    MYRI_HAS_PLACES, /* where a message lies matters */
-    MYRI_HAS_TO_ALL  /* it has a way of its own to bring a message to several */
+    MYRI_HAS_NOTIFY,    /* a message can interrupt its receiver's host */
+    MYRI_HAS_FETCH,     /* numbers are fetched from a card */
+    MYRI_HAS_TURNS,     /* jobs take turns */
+    MYRI_HAS_CACHE,     /* a card has a cache of translations */
+    MYRI_HAS_PLACES,    /* where a message lies matters */
+    MYRI_HAS_PROCESSES, /* a card can have several processes attached */
+    MYRI_HAS_TO_ALL     /* it has a way of its own to bring a message to several */
 };
 int myri_system_has(const struct myri_system *, enum myri_property);
 const char *myri_systems_with(enum myri_property);

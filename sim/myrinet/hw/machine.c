@@ -42,10 +42,10 @@ const char *myri_machine_class_name(char c)
 static int put(struct myri_machine *m, int k, double v, const char *where)
 {
     if (!isfinite(v) || (v != 0 && v < values[k].least) || v > values[k].most || (v == 0 && values[k].least > 0))
-        return rnl_fail(RNL_ERR_ARG, "%s: %s is %g; it has to be from %g to %g %s", where, values[k].name, v,
-                        values[k].least, values[k].most, values[k].unit);
+        return rnl_fail(RNL_ERR_ARG, "%s%s%s is %g; it has to be from %g to %g %s", where, *where ? ": " : "",
+                        values[k].name, v, values[k].least, values[k].most, values[k].unit);
     if (k == MYRI_M_page && (v != (uint32_t)v || ((uint32_t)v & ((uint32_t)v - 1))))
-        return rnl_fail(RNL_ERR_ARG, "%s: page is %g; it has to be a power of two", where, v);
+        return rnl_fail(RNL_ERR_ARG, "%s%spage is %g; it has to be a power of two", where, *where ? ": " : "", v);
     m->v[k] = v;
     return 0;
 }
@@ -139,7 +139,7 @@ int myri_machine_set(struct myri_machine *m, const char *assignment)
         return rnl_fail(RNL_ERR_ARG, "a machine has no value '%s'; runnel paper machine lists them", name);
     if (*end || end == eq + 1)
         return rnl_fail(RNL_ERR_ARG, "'%s' is no number", eq + 1);
-    int rc = put(m, k, v, "by hand");
+    int rc = put(m, k, v, "");
     if (rc == 0) {
         m->class_of[k] = 'a';
         snprintf(m->source[k], sizeof m->source[k], "set by hand");
