@@ -81,7 +81,9 @@ for name, cells in rows.items():
         assert cells[7] == "-" and cells[-1] not in ("inside", "MISS"), cells
         continue
     ours = table[name]["ours"]
-    assert cells[7] == (str(ours).lower() if isinstance(ours, bool) else "%.4g" % ours), cells
+    # The page rounds the figure to four digits, JSON has six: where they end in a 5, it may have been a little more or less.
+    near = [str(ours).lower()] if isinstance(ours, bool) else ["%.4g" % (ours * (1 + e)) for e in (-5e-6, 0, 5e-6)]
+    assert cells[7] in near, cells
     assert cells[-1] == ("inside" if table[name]["inside"] else "MISS"), cells
 pre = [html.unescape(p) for p in re.findall(r"<pre>(.*?)</pre>", text, re.S)]
 assert pre[0].strip() == open(work + "/sums").read().strip(), pre[0]
