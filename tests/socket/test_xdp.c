@@ -150,7 +150,7 @@ static bool passes(int from, int to, uint32_t bytes, bool rings)
 }
 
 /* What `runnel info --pid` would print has this line. */
-static bool shows(const char *format, ...)
+static bool __attribute__((format(printf, 1, 2))) shows(const char *format, ...)
 {
     static char text[RNL_NOTES_TEXT_MAX + 1];
     char line[256];
