@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_delivery.c - every system delivers every byte: sizes, pages, buffers, frames, several senders; and what a host
- * pays that computes meanwhile. */
+ * test_delivery.c - every system delivers every byte: sizes, pages, also those that are taken back, buffers, frames,
+ * several senders; and what a host pays that computes meanwhile. */
 #include "tests/myrinet/machine.h"
 
 #include <string.h>
@@ -64,6 +64,76 @@ static void every_system_recovers_from_a_wrong_crc_or_says_why_not(void **state)
         end++;
     }
     assert_true(recover > 0 && end > 0);
+}
+
+/* Half of the pages, or all that are not pinned, are taken back between two messages, and every message comes whole.
+ * What stays pinned stays; where a card has translations, they are taken from it, and it misses them. */
+static void every_system_bears_that_pages_are_taken_back_or_says_why_not(void **state)
+{
+    (void)state;
+    static const enum myri_measure measures[] = {MYRI_ONE_WAY, MYRI_STREAM_RATE, MYRI_BOTH_RATE, MYRI_GOODPUT};
+    int bear = 0, refuse = 0, miss = 0;
+    for (int i = 0; myri_systems[i]; i++)
+        for (size_t k = 0; k < 16; k++) {
+            const struct myri_system *s = myri_systems[i];
+            struct myri_outcome out, calm;
+            uint32_t bytes = k & 2 ? s->most < 12288 ? s->most : 12288 : 60;
+            enum myri_measure measure = myri_measure_usual(s, measures[k / 4]);
+            struct myri_experiment x = experiment_at_home(s, measure, bytes);
+            x.senders = measure == MYRI_GOODPUT ? 3 : 0;
+            x.count = 30;
+            x.seed = k + 1;
+            int calm_rc = s->virtual ? myri_experiment_run(&x, &calm) : 0;
+            x.page_out_per_2_32 = (uint64_t)((k & 1 ? 1 : 0.5) * 4294967296.0);
+            int rc = myri_experiment_run(&x, &out);
+            if (!s->virtual) {
+                char said[100];
+                snprintf(said, sizeof said, "--page-out has no effect on %s, whose programs have no address", s->name);
+                if (rc != RNL_ERR_ARG || strstr(rnl_last_error()->text, said) != rnl_last_error()->text)
+                    fail_msg("%s: %d, %s", s->name, rc, rc < 0 ? rnl_last_error()->text : "it ended well");
+                refuse++;
+                break;
+            }
+            if (calm_rc < 0 || rc < 0)
+                fail_msg("%s, %s of %u bytes: %s", s->name, myri_measure_name(measure), bytes, rnl_last_error()->text);
+            int may_drop = s->lossy && measure == MYRI_GOODPUT;
+            if (out.wrong || (out.received != out.sent && !may_drop))
+                fail_msg("%s, %s of %u bytes: %u of %u came, %u wrong", s->name, myri_measure_name(measure), bytes,
+                         out.received, out.sent, out.wrong);
+            assert_int_equal(calm.page_outs + calm.pages_stayed + calm.page_ins, 0);
+            assert_true(out.page_outs >= x.count && out.page_ins >= x.count / 2 && out.page_ins <= out.page_outs);
+            assert_true(out.pages_stayed > 0); /* such as who has come, of which a card writes records */
+            bear++;
+            if (!s->translates || measure != MYRI_ONE_WAY)
+                continue;
+            assert_true(out.value > calm.value + 5); /* a miss, and pinning it again */
+            miss++;
+        }
+    assert_true(bear > 16 * 4 && refuse > 20 && miss > 8);
+}
+
+/* What a card has of a page that is taken back is taken from it, or its next transfer is a fault: also under loss. */
+static void pages_are_taken_back_while_packets_are_sent_again(void **state)
+{
+    (void)state;
+    int recover = 0;
+    for (int i = 0; myri_systems[i]; i++)
+        for (uint64_t seed = 1; myri_systems[i]->virtual && myri_systems[i]->recovers && seed <= 6; seed++) {
+            struct myri_outcome out;
+            struct myri_experiment x = experiment_at_home(myri_systems[i], MYRI_GOODPUT, 9000);
+            x.senders = 4;
+            x.count = 20;
+            x.seed = seed;
+            x.page_out_per_2_32 = 1ull << 31;
+            x.lost_per_2_32 = x.bad_per_2_32 = 1u << 27;
+            if (myri_experiment_run(&x, &out) < 0)
+                fail_msg("%s, seed %u: %s", x.system->name, (unsigned)seed, rnl_last_error()->text);
+            assert_int_equal(out.received, 80);
+            assert_int_equal(out.wrong, 0);
+            assert_true(out.page_outs > 80 && out.count.packets_lost > 0);
+            recover++;
+        }
+    assert_true(recover >= 12);
 }
 
 static void short_messages_of_bip_wait_for_their_buffers_on_the_card(void **state)
@@ -206,6 +276,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_system_delivers_every_byte_at_every_size),
         cmocka_unit_test(every_system_recovers_from_a_wrong_crc_or_says_why_not),
+        cmocka_unit_test(every_system_bears_that_pages_are_taken_back_or_says_why_not),
+        cmocka_unit_test(pages_are_taken_back_while_packets_are_sent_again),
         cmocka_unit_test(short_messages_of_bip_wait_for_their_buffers_on_the_card),
         cmocka_unit_test(pages_of_every_size_carry_every_byte),
         cmocka_unit_test(fewer_receive_buffers_hold_senders_back_and_lose_nothing),

@@ -96,9 +96,9 @@ def run(system, *options):
     r = subprocess.run([runnel, "paper", "run", system, *options], capture_output=True, text=True)
     return r.returncode, r.stdout.split("\n  cards")[0], r.stderr
 of = lambda option: {"--cold": ("--size", "4096", "--count", "20"), "--places": ("--size", "4096", "--count", "40")}.get(option, ("--count", "40"))
-named = {"--cold": "take one of: (.*)", "--places": "take one of: (.*)", "--notify": "can: (.*)"}
+named = {"--cold": "take one of: (.*)", "--places": "take one of: (.*)", "--notify": "can: (.*)", "--page-out": "have: (.*)"}
 for option, more in (("--across", ()), ("--cold", ()), ("--places", ("64",)), ("--notify", ()), ("--bad", ("0.2",)), ("--lost", ("0.2",)),
-                     ("--late", ("1",)), ("--reorder", ())):
+                     ("--late", ("1",)), ("--reorder", ()), ("--page-out", ("0.5",))):
     refused, taken = {}, []
     for s in systems:
         cold = ("--cold",) if option == "--places" and run(s, "--count", "1", "--cold")[0] == 0 else ()

@@ -111,6 +111,23 @@ check "packets in any order: Hamlyn brings all, FM says that it takes the networ
     echo "$a" | grep -q "messages 30 sent, 30 received, 0 wrong" && ! echo "$a" | grep -q " 0 overtaken" || exit 1
     e=$("$0" paper run fm2 --measure stream-rate --size 20000 --count 30 --reorder 2>&1)
     [ $? = 1 ] && echo "$e" | grep -q "fm2 takes the network to keep packets in order"' "$RUNNEL"
+refuses "pages of all systems" "--page-out has no effect on matrix" paper matrix --page-out 1
+refuses "more pages than there are" "takes a number from 0 to 1, not '2'" paper run unet --page-out 2
+check "pages that are taken back: a run says how many, and how many stayed, as its JSON does; who has none is told whose have" \
+    python3 - "$RUNNEL" <<'END'
+import json, re, subprocess, sys
+run = lambda *of: subprocess.run([sys.argv[1], "paper", "run", *of], capture_output=True, text=True)
+for system in ("vmmc2", "unet", "unet-mm", "hamlyn"):
+    said, calm = run(system, "--count", "20", "--page-out", "0.5"), run(system, "--count", "20").stdout
+    outs, ins, stayed = map(int, re.search(r"pages    (\d+) taken back between messages, (\d+) brought in again; (\d+) times one stayed",
+                                           said.stdout).groups())
+    assert "40 sent, 40 received, 0 wrong" in said.stdout and outs >= ins > 10 and stayed > 20, said
+    assert "pages" not in calm and said.stdout != calm, calm
+    j = json.loads(run(system, "--count", "20", "--page-out", "0.5", "--json").stdout)
+    assert (j["page_outs"], j["page_ins"], j["pages_stayed"]) == (outs, ins, stayed), j
+none = run("fm1", "--page-out", "0.5")
+assert none.returncode == 64 and "of which no page is taken back; those of these systems have: vmmc2, unet, hamlyn\n" in none.stderr, none
+END
 refuses "senders where there is one" "is measured as goodput" paper run fm1 --senders 2
 "$RUNNEL" paper matrix --json >"$work/matrix.json"
 "$RUNNEL" paper matrix >"$work/matrix"

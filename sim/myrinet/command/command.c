@@ -16,7 +16,7 @@
 #define MACHINE "--machine --machine-file --set "
 #define EXPERIMENT                                                                                                    \
     "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad --lost --late " \
-    "--reorder --receivers --bringer --notify --across --timeout "
+    "--reorder --page-out --receivers --bringer --notify --across --timeout "
 static const struct command {
     const char *name, *takes, *what;
     int (*main)(struct myri_cmd_options *);
@@ -74,6 +74,9 @@ static const struct choice {
     {"--lost", "P", "part of the packets that the network loses"},
     {"--late", "P", "part of the packets that take a longer way, where later ones overtake them"},
     {"--reorder", "", "each packet takes a way of its own, so that they come in any order"},
+    {"--page-out", "P",
+     "part of the unpinned pages of programs that the operating system takes back between\n"
+     "                     messages"},
     {"--receivers", "N", "that one node sends to (to-all, all-rate)"},
     {"--bringer", "WHO", "brings it to them (to-all, all-rate): the system, repeats, or hosts, which send on"},
     {"--notify", "", "messages may interrupt hosts, also those whose programs poll"},
@@ -265,6 +268,8 @@ static int take_option(struct myri_cmd_options *o, const char *name, const char 
         return number(name, v, 0, 1, &o->lost);
     else if (strcmp(name, "--late") == 0)
         return number(name, v, 0, 1, &o->late);
+    else if (strcmp(name, "--page-out") == 0)
+        return number(name, v, 0, 1, &o->page_out);
     else if (strcmp(name, "--receivers") == 0)
         return whole(name, v, 31, &o->receivers);
     else if (strcmp(name, "--bringer") == 0)
@@ -514,6 +519,7 @@ void myri_cmd_prepare(const struct myri_cmd_options *o, struct myri_experiment *
     x->lost_per_2_32 = (uint64_t)(o->lost * 4294967296.0);
     x->late_per_2_32 = (uint64_t)(o->late * 4294967296.0);
     x->reorder = o->reorder;
+    x->page_out_per_2_32 = (uint64_t)(o->page_out * 4294967296.0);
     x->processes = o->processes;
     x->places = o->places;
     x->slow_us = o->slow_us;

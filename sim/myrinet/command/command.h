@@ -14,6 +14,7 @@ enum { MYRI_CMD_SETS = 32 };
 struct myri_cmd_options {
     const char *what, *other, *machine, *machine_file, *measure, *plot, *over, *from, *set[MYRI_CMD_SETS];
     int sets, json, cold, notify, across, bounds, native, seed_given;
+    double page_out;
     int reorder, bringer_given, attention_given;
     uint32_t run, bytes, count, packet, buffers, senders, receivers, processes, places, seed;
     enum myri_attention attention;

@@ -68,13 +68,17 @@ int myri_cmd_run(struct myri_cmd_options *o)
     const char *unit = myri_measure_unit(x.measure);
     int has_first = strcmp(unit, "us") == 0 && out.first > 0;
     if (o->json) {
-        char first[40] = "";
+        char first[40] = "", pages[120] = "";
         if (has_first)
             snprintf(first, sizeof first, "\"first\":%.6g,", out.first);
+        if (x.page_out_per_2_32)
+            snprintf(pages, sizeof pages,
+                     ",\"page_outs\":%" PRIu64 ",\"page_ins\":%" PRIu64 ",\"pages_stayed\":%" PRIu64, out.page_outs,
+                     out.page_ins, out.pages_stayed);
         printf("{\"system\":\"%s\",\"machine\":\"%s\",\"measure\":\"%s\",\"bytes\":%u,\"count\":%u,\"value\":%.6g,%s"
-               "\"unit\":\"%s\",\"sent\":%u,\"received\":%u,\"wrong\":%u,\"instructions\":%" PRIu64 "%s}\n",
+               "\"unit\":\"%s\",\"sent\":%u,\"received\":%u,\"wrong\":%u,\"instructions\":%" PRIu64 "%s%s}\n",
                system->name, machine.name, myri_measure_name(x.measure), x.bytes, x.count, out.value, first, unit,
-               out.sent, out.received, out.wrong, out.instructions, x.senders > 1 ? ",\"what_if\":true" : "");
+               out.sent, out.received, out.wrong, out.instructions, pages, x.senders > 1 ? ",\"what_if\":true" : "");
         return 0;
     }
     printf("%s on %s: %s %.3f %s, %u bytes\n", system->title, machine.name, myri_measure_name(x.measure), out.value,
@@ -89,6 +93,10 @@ int myri_cmd_run(struct myri_cmd_options *o)
            " overtaken; %" PRIu64 " bytes\n",
            out.count.packets_sent, out.count.packets_received, out.count.packets_bad, out.count.packets_lost,
            out.count.packets_overtaken, out.count.bytes_sent);
+    if (x.page_out_per_2_32)
+        printf("  pages    %" PRIu64 " taken back between messages, %" PRIu64 " brought in again; %" PRIu64
+               " times one stayed that is pinned or in use\n",
+               out.page_outs, out.page_ins, out.pages_stayed);
     printf("  buses    %" PRIu64 " stores, %" PRIu64 " loads, %" PRIu64 " bytes to cards and %" PRIu64
            " to hosts by DMA, %" PRIu64 " interrupts\n",
            out.count.stores, out.count.loads, out.count.dma_from_host, out.count.dma_to_host, out.count.interrupts);

@@ -6,7 +6,14 @@
 
 #include "sim/myrinet/experiments/run.h"
 
-enum { SIDES = MYRI_HW_NODES, STREAM_JITTER = 0x4a49, STREAM_PLACE = 0x504c, IDLE_US = 2000, PLACES_MOST = 1024 };
+enum {
+    SIDES = MYRI_HW_NODES,
+    STREAM_JITTER = 0x4a49,
+    STREAM_PLACE = 0x504c,
+    STREAM_PAGE = 0x5047,
+    IDLE_US = 2000,
+    PLACES_MOST = 1024
+};
 
 struct experiment_run {
     const struct myri_experiment *x;
@@ -17,6 +24,7 @@ struct experiment_run {
     uint64_t shown_ps;                 /* where the next span of what is measured begins, for traces */
     uint64_t first_ps;                 /* of a ping-pong the first round trip, else the first of what a mean is of */
     uint64_t jitter_spent_ps, begin_ps, end_ps, busy_ps, jitters;
+    uint64_t pages_asked;               /* whose memory the operating system might have wanted */
     uint32_t answered;                  /* ANSWER: questions */
     uint32_t lack;                      /* TO_ALL: receivers that have not this one yet */
     uint64_t computed_ps, computing_ps; /* what the computing came to, and how long it took */

@@ -109,6 +109,8 @@ int myri_system_has(const struct myri_system *s, enum myri_property p)
         return s->translates || s->by_place;
     case MYRI_HAS_PROCESSES:
         return s->processes_most > 1;
+    case MYRI_HAS_SPACES:
+        return s->virtual;
     default:
         return s->to_all != NULL;
     }

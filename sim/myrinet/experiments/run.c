@@ -153,6 +153,11 @@ static int check(const struct myri_experiment *x)
     if (myri_experiment_switches(x) && !x->system->turns)
         return rnl_fail(RNL_ERR_ARG, "jobs of %s take no turns on its card; those of these systems do: %s",
                         x->system->name, myri_systems_with(MYRI_HAS_TURNS));
+    if (x->page_out_per_2_32 && !myri_system_has(x->system, MYRI_HAS_SPACES))
+        return rnl_fail(RNL_ERR_ARG,
+                        "--page-out has no effect on %s, whose programs have no address spaces, but the host's memory, "
+                        "of which no page is taken back; those of these systems have: %s",
+                        x->system->name, myri_systems_with(MYRI_HAS_SPACES));
     if (myri_experiment_switches(x) && (x->cold || x->processes || x->places))
         return rnl_fail(RNL_ERR_ARG,
                         "%s has no effect on %s, whose jobs have a process on each node and copy nothing that is cold: "
@@ -321,6 +326,8 @@ static int run(struct experiment_run *r)
     r->out->events = rnl_sim_events(r->hw->sim);
     r->out->end_ps = myri_hw_now(r->hw);
     for (uint32_t i = 0; i < r->sides; i++) {
+        r->out->page_outs += r->side[i].space ? r->side[i].space->page_outs : 0;
+        r->out->page_ins += r->side[i].space ? r->side[i].space->page_ins : 0;
         r->out->instructions += r->hw->card[i].cpu.instructions;
         r->out->skipped += r->hw->card[i].skipped;
         r->out->worked += r->hw->card[i].worked;

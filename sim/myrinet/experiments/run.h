@@ -66,6 +66,7 @@ enum myri_property {
     MYRI_HAS_CACHE,     /* a card has a cache of translations */
     MYRI_HAS_PLACES,    /* where a message lies matters */
     MYRI_HAS_PROCESSES, /* a card can have several processes attached */
+    MYRI_HAS_SPACES,    /* programs have address spaces, from which pages can be taken */
     MYRI_HAS_TO_ALL     /* it has a way of its own to bring a message to several */
 };
 int myri_system_has(const struct myri_system *, enum myri_property);
@@ -90,6 +91,7 @@ struct myri_experiment {
     int notify;     /* messages may interrupt all hosts, whatever their programs do; ANSWER: who is asked */
     int across_bus; /* hosts look for messages across the I/O bus, as if flags lay on their cards */
     uint64_t bad_per_2_32, lost_per_2_32, late_per_2_32, seed; /* of packets: wrong CRC; gone; overtaken */
+    uint64_t page_out_per_2_32; /* of pages in memory, before a side sends and behind what it receives: taken back */
     int reorder;                /* each packet takes a way of its own: they come in any order */
     int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
     const void *object;         /* another firmware than the system's own, or NULL */
@@ -111,6 +113,7 @@ struct myri_outcome {
     double first; /* of times: what the first message took, which the mean has in it; cards have just been started */
     uint32_t sent, received, wrong, wrong_at; /* a run with wrong ones fails; node of the first */
     uint64_t wrong_ps;
+    uint64_t page_outs, page_ins, pages_stayed; /* stayed: how often one was asked for that is pinned, or in use */
     struct myri_hw_count count;
     uint64_t instructions, skipped, worked, events, end_ps; /* worked: of turns that stored something */
 };

@@ -35,6 +35,16 @@ void myri_experiment_fill(struct myri_side *s, uint32_t bytes)
         myri_side_set_word(s, s->out + 4 * k, pattern(s->node, k));
 }
 
+/* The operating system takes pages back, as chance has it, and no time of the program's. */
+static void take_pages(struct experiment_run *r, struct myri_side *s)
+{
+    for (uint32_t k = 0; r->x->page_out_per_2_32 && s->space && k < s->space->pages; k++) {
+        uint64_t random = rnl_sim_random(rnl_sim_seed(r->hw->sim), STREAM_PAGE, s->node, r->pages_asked++);
+        if (s->space->frame[k] && rnl_sim_chance(random, r->x->page_out_per_2_32))
+            r->out->pages_stayed += myri_side_page_out(s, (k + 1) * r->hw->page) < 0;
+    }
+}
+
 static void send_next(struct experiment_run *r, struct myri_side *s, uint32_t to, int post)
 {
     uint32_t n = r->x->bytes;
@@ -43,6 +53,7 @@ static void send_next(struct experiment_run *r, struct myri_side *s, uint32_t to
         s->out = r->first_out[s->node] + myri_experiment_pages(r->x) * (uint32_t)rnl_sim_below(random, r->x->places);
     }
     r->out->sent++;
+    take_pages(r, s);
     myri_side_set_word(s, s->out + n - 4, ++r->seen[s->node] | s->node << 24);
     if (post && s->system->post)
         s->system->post(s, to, n);
@@ -72,6 +83,7 @@ static int receive_next(struct experiment_run *r, struct myri_side *s, uint64_t 
     if (n == 0)
         return 0;
     check(r, s, n);
+    take_pages(r, s);
     return 1;
 }
 
@@ -311,6 +323,7 @@ static void bring(struct experiment_run *r, struct myri_side *s)
 {
     uint32_t n = r->x->bytes;
     r->out->sent += r->sides - 1;
+    take_pages(r, s);
     myri_side_set_word(s, s->out + n - 4, ++r->seen[s->node] | s->node << 24);
     if (r->x->bringer == MYRI_BY_SYSTEM && s->system->to_all) {
         s->system->to_all(s, n);

@@ -39,6 +39,11 @@ void myri_side_set_word(const struct myri_side *s, uint32_t at, uint32_t value)
         myri_host_set_word(s->host, at, value);
 }
 
+int myri_side_page_out(struct myri_side *s, uint32_t at)
+{
+    return s->system->page_out ? s->system->page_out(s, at) : myri_space_page_out(s->space, at);
+}
+
 void myri_side_copy(const struct myri_side *s, uint32_t to, uint32_t from, uint32_t bytes)
 {
     if (s->space)

@@ -84,6 +84,9 @@ struct myri_system {
     /* Inside the side's task. The buffer `out` may be used again when `send` returns; `post` may leave it in use. */
     void (*send)(struct myri_side *, uint32_t to, uint32_t bytes);
     void (*post)(struct myri_side *, uint32_t to, uint32_t bytes); /* or NULL: send */
+    /* Without time: the operating system wants the memory of that page of the space back, so that the system's kernel
+     * takes it from the card first. 0, or -1: it stays, as it is in use or pinned. NULL: the space alone decides. */
+    int (*page_out)(struct myri_side *, uint32_t at);
     /* Without time, after a run: how many messages were handed back to this side, and why the last one; or NULL. */
     uint32_t (*returned)(const struct myri_side *, const char **why);
     /* The next message, of `bytes` at most: its length, or 0 when none has come by the tick. */
@@ -112,6 +115,8 @@ void myri_side_end(struct myri_side *);
 /* Words where `out` and `got` are, without time. */
 uint32_t myri_side_word(const struct myri_side *, uint32_t at);
 void myri_side_set_word(const struct myri_side *, uint32_t at, uint32_t value);
+/* The operating system takes that page of the side's space back: 0, or -1: it stays. */
+int myri_side_page_out(struct myri_side *, uint32_t at);
 /* What a program copies there, in the time of a copy. */
 void myri_side_copy(const struct myri_side *, uint32_t to, uint32_t from, uint32_t bytes);
 

@@ -280,6 +280,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return n;
 }
 
+static int page_out(struct myri_side *side, uint32_t at)
+{
+    struct unet_host_state *st = side->state;
+    return unet_page_out(&st->unet, at);
+}
+
 static const struct myri_issues area_issues = {.transfer = "DMA, pinned area",
                                                .translation = "offset in area",
                                                .protection = "yes",
@@ -310,6 +316,7 @@ static const struct myri_issues mm_issues = {.transfer = "DMA",
         .on_crc = "it is unreliable (paper 004, table 1)",    \
         .open = opener,                                       \
         .joined = joined,                                     \
+        .page_out = mm ? page_out : NULL,                     \
         .send = send_message,                                 \
         .receive = receive_message,                           \
     }

@@ -49,13 +49,18 @@ static uint32_t done(const struct vmmc2 *v)
     return myri_host_word(v->host, v->status);
 }
 
-/* The page used longest ago, of those that nothing is sent from or comes to; it is given up. 0: there is none. */
+/* Nothing is sent from a page that is referred to, and nothing comes to it. */
+static int at_rest(const struct vmmc2 *v, uint32_t page, uint32_t sent)
+{
+    return !v->locked[page] && v->used[page] - 1 <= sent;
+}
+
+/* The page used longest ago, of those at rest; it is given up. 0: there is none. */
 static int give_up_one(struct vmmc2 *v)
 {
     uint32_t found = 0, sent = done(v);
     for (uint32_t page = 1; page <= v->space->pages; page++)
-        if (v->used[page] && !v->locked[page] && v->used[page] - 1 <= sent &&
-            (!found || v->used[page] < v->used[found]))
+        if (v->used[page] && at_rest(v, page, sent) && (!found || v->used[page] < v->used[found]))
             found = page;
     if (found)
         drop_reference(v, found);
@@ -179,6 +184,16 @@ int vmmc2_import(struct vmmc2 *v, const struct vmmc2 *exporter, uint32_t export)
     myri_card_poke(v->card_of, IN_PROCESS(v, outgoing) + 4 * v->imports,
                    VMMC2_VALID | exporter->host->id << 16 | (exporter->process * VMMC2_EXPORTS + export));
     return (int)v->imports++;
+}
+
+int vmmc2_page_out(struct vmmc2 *v, uint32_t at)
+{
+    uint32_t page = at / v->hw->page;
+    if (v->used[page] && !at_rest(v, page, done(v)))
+        return -1;
+    if (v->used[page])
+        drop_reference(v, page);
+    return myri_space_page_out(v->space, at);
 }
 
 /* ---- library ---- */
@@ -364,6 +379,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return got;
 }
 
+static int page_out(struct myri_side *side, uint32_t at)
+{
+    struct vmmc2_host_state *st = side->state;
+    return vmmc2_page_out(&st->vmmc, at);
+}
+
 static const struct myri_issues issues = {.transfer = "DMA",
                                           .translation = "UTLB, card caches",
                                           .protection = "yes",
@@ -388,6 +409,7 @@ static const struct myri_issues issues = {.transfer = "DMA",
         .any_order = 1,                                                       \
         .open = opener,                                                       \
         .joined = joined,                                                     \
+        .page_out = page_out,                                                 \
         .send = send_message,                                                 \
         .post = post_message,                                                 \
         .receive = receive_message,                                           \

@@ -41,6 +41,10 @@ int vmmc2_export(struct vmmc2 *, uint32_t importer, uint32_t places, uint32_t by
 /* The number of an import, or -1. */
 int vmmc2_import(struct vmmc2 *, const struct vmmc2 *exporter, uint32_t export);
 
+/* The operating system wants the page's memory, and the kernel module drops its reference: 0, or -1 as something is
+ * sent from it or may come to it, it is pinned otherwise, or it is out. */
+int vmmc2_page_out(struct vmmc2 *, uint32_t at);
+
 /* From a task. Redirection: the export's next message is to lie there, if nothing of it has come yet. */
 void vmmc2_redirect(struct vmmc2 *, uint32_t export, uint32_t at, uint32_t bytes);
 /* Returns the first of several exports, from `turn` on, whose next message is here, or n when none is by the tick. */
