@@ -45,12 +45,19 @@ static void shim_pan_thread_join(pan_thread_p t)
     (void)t; /* there is none */
 }
 
+static pan_thread_p shim_pan_thread_self(void)
+{
+    return NULL; /* as in the first thread of any process */
+}
+
+/* The only thread of a process ends the process. */
+static void shim_pan_thread_exit(void)
+{
+    vc_process_exit(0);
+}
+
 const struct vc_shim vc_shim_runnel[] = {
-    VC_SHIM(pan_thread_create),
-    VC_SHIM(pan_thread_join),
-    VC_SHIM(rnl_open_exchange),
-    VC_SHIM(rnl_progress_start),
-    VC_SHIM(rnl_hub_new),
-    VC_SHIM(rnl_hub_free),
-    VC_SHIM_END,
+    VC_SHIM(pan_thread_create), VC_SHIM(pan_thread_exit),   VC_SHIM(pan_thread_join),
+    VC_SHIM(pan_thread_self),   VC_SHIM(rnl_open_exchange), VC_SHIM(rnl_progress_start),
+    VC_SHIM(rnl_hub_new),       VC_SHIM(rnl_hub_free),      VC_SHIM_END,
 };
