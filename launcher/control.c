@@ -3,6 +3,7 @@
  * control.c - frames and the greeting: see control.h. The bodies of frames are in control_bodies.c. */
 #include "launcher/control.h"
 
+#include "base/secret.h"
 #include "net/wire/packet.h"
 #include "runnel/runnel.h"
 
@@ -25,10 +26,16 @@ unsigned char *rnl_reader_space(struct rnl_reader *r, size_t n)
         r->taken = 0;
     }
     if (r->error == 0 && r->end + n > r->room) {
-        unsigned char *grown = realloc(r->at, 2 * (r->end + n));
+        const size_t room = 2 * (r->end + n);
+        unsigned char *grown = rnl_secret_new(room); /* JOB has the keys of the job */
+        if (grown) {
+            if (r->end > 0)
+                memcpy(grown, r->at, r->end);
+            rnl_secret_free(r->at, r->room);
+            r->at = grown;
+            r->room = room;
+        }
         r->error = grown ? 0 : ENOMEM;
-        r->at = grown ? grown : r->at;
-        r->room = grown ? 2 * (r->end + n) : r->room;
     }
     return r->error != 0 ? NULL : r->at + r->end;
 }
@@ -40,9 +47,7 @@ void rnl_reader_add(struct rnl_reader *r, size_t n)
 
 void rnl_reader_free(struct rnl_reader *r)
 {
-    if (r->at)
-        explicit_bzero(r->at, r->room);
-    free(r->at);
+    rnl_secret_free(r->at, r->room);
     *r = (struct rnl_reader){.at = NULL};
 }
 

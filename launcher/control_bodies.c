@@ -5,6 +5,7 @@
 #include "launcher/control.h"
 
 #include "base/error.h"
+#include "base/secret.h"
 #include "runnel/runnel.h"
 
 #include <stdlib.h>
@@ -21,10 +22,16 @@ static int garbled(const char *what)
 void rnl_pack_bytes(struct rnl_pack *p, const void *at, size_t n)
 {
     if (!p->failed && p->bytes + n > p->room) {
-        unsigned char *grown = realloc(p->at, 2 * (p->bytes + n));
+        const size_t room = 2 * (p->bytes + n);
+        unsigned char *grown = rnl_secret_new(room); /* JOB has the keys of the job */
+        if (grown) {
+            if (p->bytes > 0)
+                memcpy(grown, p->at, p->bytes);
+            rnl_secret_free(p->at, p->room);
+            p->at = grown;
+            p->room = room;
+        }
         p->failed = !grown;
-        p->at = grown ? grown : p->at;
-        p->room = grown ? 2 * (p->bytes + n) : p->room;
     }
     if (p->failed || n == 0)
         return;
@@ -34,9 +41,7 @@ void rnl_pack_bytes(struct rnl_pack *p, const void *at, size_t n)
 
 void rnl_pack_free(struct rnl_pack *p)
 {
-    if (p->at)
-        explicit_bzero(p->at, p->room);
-    free(p->at);
+    rnl_secret_free(p->at, p->room);
     *p = (struct rnl_pack){.at = NULL};
 }
 

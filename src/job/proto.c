@@ -151,6 +151,7 @@ enum rnl_msg_verdict rnl_msg_decode(enum rnl_msg_from from, const void *bytes, s
     if (!good_body(&m, ranks))
         return RNL_MSG_BAD;
     *out = m;
+    explicit_bzero(&m, sizeof m); /* WELCOME has the key of the job */
     return RNL_MSG_GOOD;
 }
 

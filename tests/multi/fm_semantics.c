@@ -3,12 +3,14 @@
  * fm_semantics.c - what FM 2.x promises, one case per run: runnel run -n N multi-fm_semantics CASE. Without a case: a
  * job of one says hello to itself. Exits with 1 and a sentence when a promise is broken.
  *
- *   half         half a message, the handler's answer to that half, then the rest; a third rank's messages flow
- * meanwhile suspended    handlers of all senders are suspended at once, and end in any order stall        who does not
- * extract blocks its senders, and loses nothing late         messages wait for their handler to be registered; those of
- * others flow missing      FM_finalize drops messages whose handler never came, and tells pieces       the pieces of
- * the two sides are independent; length is an upper bound; extract counts bytes and stops when told threads      with
- * FM_THREADS any thread may call */
+ *   half         half a message, the handler's reply to that half, then the rest; a third rank's messages flow meanwhile
+ *   suspended    handlers of all senders are suspended at once, and end in any order
+ *   stall        a rank that does not extract blocks its senders, and loses nothing
+ *   late         messages wait for their handler to be registered; those of others flow
+ *   missing      FM_finalize drops messages whose handler never came, and says so
+ *   pieces       the pieces of the two sides are independent; length is an upper bound; extract counts bytes, and stops
+ *                when told
+ *   threads      with FM_THREADS any thread may call */
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the frames of a peer may do to the copy of its side, and what not. That honest peers agree whatever the network
- * does is in test_mirror_model.c. */
+ * does is in test_replica_model.c. */
 #include "base/env.h"
 #include "remote/replica.h"
 #include "support/random.h"

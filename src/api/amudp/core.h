@@ -2,7 +2,7 @@
  *
  * core.h - runnel/am.h and amudp.h side by side. Both have the names of AM-2, with different types behind them: here
  * those of am.h are rnl_am_eb and so on, and its functions go by their own names, rnl_am_...; what is called AM_Poll or
- * en_t is AMUDP's. The values that both have are the same ones, which api.c asserts. */
+ * en_t is AMUDP's. The values that both have are the same ones, which endpoint.c asserts. */
 #ifndef RNL_API_AMUDP_CORE_H
 #define RNL_API_AMUDP_CORE_H
 

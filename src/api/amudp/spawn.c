@@ -23,8 +23,7 @@ bool rnl_amudp_is_spawner(pid_t pid)
     return false;
 }
 
-/* Starts a child that executes `path`, whose exit status is 127 if that fails. Returns 0, or -1 if there is no
- * child. */
+/* Starts a child that executes `path`; its exit status is 127 if that fails. Returns 0, or -1 without a child. */
 static int start(const char *path, char **argv, char **extra_env)
 {
     pid_t *more = realloc(spawners, (spawner_count + 1) * sizeof *more);

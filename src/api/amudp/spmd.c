@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * spmd.c - a worker's start: it joins the job, makes its endpoint, learns those of the others, and is told who it is.
- */
+ * spmd.c - a worker's start: it joins the job, makes its endpoint, learns those of the others, and is told who it is. */
 #include "api/amudp/amudp_internal.h"
 
 #include "endpoint/endpoint.h"
@@ -20,7 +19,7 @@ struct card { /* what each worker tells the others of itself */
 
 #define STARTUP "AMUDP_SPMDStartup"
 
-/* The door of job/open.c, this process's own: "number", or "number,process" once it has joined. */
+/* The descriptor of the job (RUNNEL_FD), this process's own: "number", or "number,process" once it has joined. */
 static bool has_door(void)
 {
     const char *text = getenv("RUNNEL_FD"), *comma = text ? strchr(text, ',') : NULL;

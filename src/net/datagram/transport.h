@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * contract.h - the datagrams of a job: packets to and from peers, which are numbered by rank. net/datagram implements
+ * transport.h - the datagrams of a job: packets to and from peers, which are numbered by rank. net/datagram implements
  * it over any socket (net/socket/socket.h), and net/fault wraps it; endpoint/ and net/flow/ stand above it.
  *
  * Packets may be lost, duplicated, reordered, cut or changed on their way. The transport invents none, but whoever is
