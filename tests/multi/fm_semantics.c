@@ -3,7 +3,7 @@
  * fm_semantics.c - what FM 2.x promises, one case per run: runnel run -n N multi-fm_semantics CASE. Without a case: a
  * job of one says hello to itself. Exits with 1 and a sentence when a promise is broken.
  *
- *   half         half a message, the handler's reply to that half, then the rest; a third rank's messages flow meanwhile
+ *   half         half a message, the reply to that half, then the rest; a third rank's messages flow meanwhile
  *   suspended    handlers of all senders are suspended at once, and end in any order
  *   stall        a rank that does not extract blocks its senders, and loses nothing
  *   late         messages wait for their handler to be registered; those of others flow

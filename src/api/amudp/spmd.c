@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * spmd.c - a worker's start: it joins the job, makes its endpoint, learns those of the others, and is told who it is. */
+ * spmd.c - a worker's start: it joins the job, makes its endpoint, learns the others' and is told who it is. */
 #include "api/amudp/amudp_internal.h"
 
 #include "endpoint/endpoint.h"
