@@ -20,7 +20,7 @@ static void slow_receivers_lose_nothing_where_a_protocol_says_so(void **state)
 {
     (void)state;
     static const char *const kept[] = {"fm1",       "fm1-polls", "fm1-tuned", "fm1-tuned-polls", "fm2",
-                                       "fm2-tuned", "pm",        "pm-tuned",  "hamlyn"};
+                                       "fm2-tuned", "pm",        "pm-tuned",  "hamlyn",          "hamlyn-tuned"};
     for (size_t s = 0; s < sizeof kept / sizeof kept[0]; s++) {
         struct myri_outcome out;
         struct myri_experiment x = experiment(kept[s], "H-PP", MYRI_GOODPUT, 128);

@@ -4,8 +4,13 @@
  * send packets of any number and key: what goes into the host lies in a slot that is open then, or where the card
  * tells its process of it, and what leaves lies in the area of its sender. Each place of a queue that is kept for a
  * record is a message's that lacks packets. */
+#ifdef TUNED
+#define SYSTEM "hamlyn-tuned"
+#include "sim/myrinet/systems/hamlyn/firmware-tuned.c"
+#else
 #define SYSTEM "hamlyn"
 #include "sim/myrinet/systems/hamlyn/firmware.c"
+#endif
 enum { SOURCES = 4, OWN = 1 << 20, SLOT = 4096, RECORDS = 8 << 20, TROUBLE = 9 << 20 };
 static int conserved(void);
 static int permitted(uint32_t host, uint32_t bytes);
@@ -45,7 +50,12 @@ static int conserved(void)
     for (uint32_t i = 0; i < 2; i++)
         if (card.process[i].promised - card.process[i].posted != kept[i])
             return 0;
+#ifdef TUNED
+    return (native_loop.in == card.in[0] || native_loop.in == card.in[1]) &&
+           (native_loop.out == card.out[0] || native_loop.out == card.out[1]);
+#else
     return native_loop.room < 2 && native_loop.fill < 2;
+#endif
 }
 
 static uint32_t last[SOURCES][2]; /* number of a message of several packets */
