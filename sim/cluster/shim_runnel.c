@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "runnel/adapter.h"
 #include "runnel/panda.h"
+#include "sim/cluster/process.h"
 
 static int shim_rnl_hub_new(unsigned size, rnl_hub **out)
 {
