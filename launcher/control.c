@@ -25,18 +25,8 @@ unsigned char *rnl_reader_space(struct rnl_reader *r, size_t n)
         r->end -= r->taken;
         r->taken = 0;
     }
-    if (r->error == 0 && r->end + n > r->room) {
-        const size_t room = 2 * (r->end + n);
-        unsigned char *grown = rnl_secret_new(room); /* JOB has the keys of the job */
-        if (grown) {
-            if (r->end > 0)
-                memcpy(grown, r->at, r->end);
-            rnl_secret_free(r->at, r->room);
-            r->at = grown;
-            r->room = room;
-        }
-        r->error = grown ? 0 : ENOMEM;
-    }
+    if (r->error == 0 && !rnl_secret_grow(&r->at, &r->room, r->end, r->end + n)) /* JOB has the keys of the job */
+        r->error = ENOMEM;
     return r->error != 0 ? NULL : r->at + r->end;
 }
 

@@ -21,18 +21,8 @@ static int garbled(const char *what)
 
 void rnl_pack_bytes(struct rnl_pack *p, const void *at, size_t n)
 {
-    if (!p->failed && p->bytes + n > p->room) {
-        const size_t room = 2 * (p->bytes + n);
-        unsigned char *grown = rnl_secret_new(room); /* JOB has the keys of the job */
-        if (grown) {
-            if (p->bytes > 0)
-                memcpy(grown, p->at, p->bytes);
-            rnl_secret_free(p->at, p->room);
-            p->at = grown;
-            p->room = room;
-        }
-        p->failed = !grown;
-    }
+    if (!p->failed && n > 0) /* JOB has the keys of the job */
+        p->failed = !rnl_secret_grow(&p->at, &p->room, p->bytes, p->bytes + n);
     if (p->failed || n == 0)
         return;
     memcpy(p->at + p->bytes, at, n);

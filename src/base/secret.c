@@ -26,3 +26,18 @@ void rnl_secret_free(void *p, size_t bytes)
     explicit_bzero(p, bytes);
     munmap(p, bytes);
 }
+
+void *rnl_secret_grow(unsigned char **at, size_t *room, size_t used, size_t need)
+{
+    if (need <= *room)
+        return *at;
+    unsigned char *grown = rnl_secret_new(2 * need);
+    if (!grown)
+        return NULL;
+    if (used > 0)
+        memcpy(grown, *at, used);
+    rnl_secret_free(*at, *room);
+    *at = grown;
+    *room = 2 * need;
+    return grown;
+}

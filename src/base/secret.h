@@ -9,6 +9,9 @@
 
 /* Zero-filled and aligned to a page; NULL: no memory. */
 void *rnl_secret_new(size_t bytes);
+/* Makes room for `need` bytes, twice as many if there was not enough; the first `used` of *at are kept. Returns *at, or
+ * NULL when there is no memory, and *at is as it was. */
+void *rnl_secret_grow(unsigned char **at, size_t *room, size_t used, size_t need);
 void rnl_secret_free(void *, size_t bytes); /* fine on NULL */
 
 #endif

@@ -117,7 +117,7 @@ static void a_path_whose_card_has_no_link_is_left_at_once(void **state)
     assert_int_equal(move, 0);
 }
 
-/* It responds, so its card is mistaken, and is not believed again until it says so anew. */
+/* A path that responds shows that its card is mistaken: the card is not believed again until it says so anew. */
 static void a_path_that_responds_works_whatever_its_card_says(void **state)
 {
     struct rnl_paths w;

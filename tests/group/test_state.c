@@ -40,7 +40,7 @@ static void cannot_save(void *ctx)
     rnl_order_fail(lone.o, RNL_ERR_NO_MEMORY);
 }
 
-/* Of members 0 and 1, of which 0 is in the first view. */
+/* Makes a group of members 0 and 1, of which 0 is in the first view. */
 static void begin_lone(uint32_t self)
 {
     static const struct rnl_order_ops alone = {
@@ -116,7 +116,7 @@ static size_t allocated(void)
     return m.uordblks + m.hblkhd;
 }
 
-/* It is given up when another view begins, and when it has been loaded. */
+/* The state is given up when another view begins, and when it has been loaded. */
 static void a_state_that_is_not_needed_any_more_is_freed(void **state)
 {
     enum { PIECE = 1 << 20, PIECES = 32 };

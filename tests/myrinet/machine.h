@@ -29,7 +29,7 @@ static inline struct myri_experiment experiment(const char *system, const char *
     return x;
 }
 
-/* Of a system, on the first machine that its paper has. */
+/* Makes the machine of a system: the first one that its paper has. */
 static inline struct myri_experiment experiment_at_home(const struct myri_system *s, enum myri_measure what,
                                                         uint32_t bytes)
 {
