@@ -61,8 +61,9 @@ struct rnl_agent_cards *rnl_node_cards_give(struct rnl_node_agent *n)
         int *fd = of->fd + (size_t)of->count++ * RNL_I8255X_GRANT_FDS;
         fd[0] = g->device;
         fd[1] = g->registers;
-        fd[2] = g->memory;
-        g->device = g->registers = g->memory = -1;
+        fd[2] = g->line;
+        fd[3] = g->memory;
+        g->device = g->registers = g->memory = g->line = -1;
     }
     return all;
 }

@@ -202,7 +202,7 @@ ssize_t rnl_ofi_access(struct rnl_ofi_ep *e, const struct rnl_ofi_access *a)
         return -FI_EINVAL;
     if (RNL_UNLIKELY(a->flags & FI_INJECT && p->injects >= RNL_OFI_INJECTS))
         return -FI_EAGAIN;
-    int error = rnl_ofi_peer_connect(d, p);
+    int error = a->flags & RNL_OFI_SILENT ? rnl_ofi_peer_connect_first(d, p) : rnl_ofi_peer_connect(d, p);
     struct rnl_ofi_send *s = error ? NULL : rnl_ofi_send_new(d);
     if (!s)
         return error ? error : -FI_EAGAIN;

@@ -81,6 +81,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
     int64_t end = rnl_ofi_now_ms() + timeout;
     rnl_ofi_lock(q->domain);
     q->sleepers++;
+    const unsigned heard = q->heard;
     ssize_t n;
     for (bool signalled = false;;) {
         n = take_entries(q, buf, count, source);
@@ -92,9 +93,12 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
         rnl_ofi_lock(q->domain);
         eventfd_t value; /* also what rang for an entry that has been read since */
         (void)!eventfd_read(q->bell, &value);
-        signalled = atomic_exchange_explicit(&q->signalled, false, memory_order_relaxed);
+        unsigned signals = atomic_load_explicit(&q->signals, memory_order_relaxed);
+        signalled = signals != heard;
+        q->heard = signals;
     }
-    q->sleepers--;
+    if (--q->sleepers && (q->heard != heard || q->head != q->tail))
+        rnl_ofi_cq_ring(q); /* one of them took the bell, which may have rung for others, too */
     rnl_ofi_unlock(q->domain);
     return n;
 }
@@ -109,7 +113,7 @@ static int cq_signal(struct fid_cq *fid)
     struct rnl_ofi_cq *q = cq_of(fid);
     if (q->bell < 0)
         return -FI_ENOSYS;
-    atomic_store_explicit(&q->signalled, true, memory_order_relaxed); /* the bell's calls keep the order */
+    atomic_fetch_add_explicit(&q->signals, 1, memory_order_relaxed); /* the bell's calls keep the order */
     rnl_ofi_cq_ring(q);
     return 0;
 }
@@ -131,7 +135,7 @@ int rnl_ofi_cq_trywait(struct rnl_ofi_cq *q)
     eventfd_t value;
     rnl_ofi_lock(q->domain);
     (void)!eventfd_read(q->bell, &value);
-    atomic_store_explicit(&q->signalled, false, memory_order_relaxed);
+    q->heard = atomic_load_explicit(&q->signals, memory_order_relaxed);
     int status = q->head != q->tail || rnl_ofi_is_linked(&q->errors) ? -FI_EAGAIN : rnl_ofi_progress(q->domain);
     if (status == 0 && (q->head != q->tail || rnl_ofi_is_linked(&q->errors) || rnl_ofi_arm(q->domain, &fd) != 0))
         status = -FI_EAGAIN;

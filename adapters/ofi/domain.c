@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { HANDLERS = 32, PEERS = 1023, CLOSE_MS = 30000 };
@@ -71,7 +72,10 @@ static void free_domain(struct rnl_ofi_domain *d)
     free(d->send);
     free(d->recv);
     free(d->known);
-    pthread_mutex_destroy(&d->lock);
+    if (d->lock) {
+        pthread_mutex_destroy(d->lock);
+        (void)munmap(d->lock, sizeof *d->lock);
+    }
     free(d);
 }
 
@@ -142,6 +146,17 @@ static struct fi_ops_domain domain_ops = {
     .query_atomic = rnl_ofi_query_atomic,
 };
 
+/* The library refuses a forked child's calls. Before that they must not wait for a thread that the child has not. */
+static bool make_lock(struct rnl_ofi_domain *d)
+{
+    void *page = mmap(NULL, sizeof *d->lock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return false;
+    (void)madvise(page, sizeof *d->lock, MADV_WIPEONFORK); /* a kernel without it leaves the child the parent's */
+    d->lock = page;
+    return pthread_mutex_init(d->lock, NULL) == 0;
+}
+
 int rnl_ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out, void *context)
 {
     (void)fabric;
@@ -158,13 +173,13 @@ int rnl_ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct 
     d->automatic = a && (a->data_progress == FI_PROGRESS_AUTO || a->control_progress == FI_PROGRESS_AUTO);
     d->locks = d->automatic || !a || a->threading != FI_THREAD_DOMAIN;
     d->basic = a && a->mr_mode == FI_MR_BASIC;
-    pthread_mutex_init(&d->lock, NULL);
+    error = make_lock(d) ? 0 : -FI_ENOMEM;
     rnl_ofi_link_init(&d->busy);
     rnl_ofi_link_init(&d->asked);
     rnl_ofi_link_init(&d->free_sends);
     rnl_ofi_link_init(&d->free_recvs);
     rnl_ofi_link_init(&d->free_messages);
-    if (open_endpoint(d, &error) && d->automatic)
+    if (error == 0 && open_endpoint(d, &error) && d->automatic)
         error = rnl_ofi_help(d);
     if (error) {
         free_domain(d);

@@ -69,7 +69,8 @@ struct rnl_ofi_cq {
     struct rnl_ofi_link errors; /* are told before what lies in the ring */
     int epoll, bell;            /* with a wait object: its descriptor; what rings besides messages. Else -1 */
     unsigned sleepers, users;   /* threads in sread; endpoints */
-    _Atomic bool signalled;     /* fi_cq_signal: the next wait ends with nothing to read */
+    _Atomic unsigned signals;   /* calls of fi_cq_signal, each of which ends all waits, or the next one */
+    unsigned heard;             /* those that have ended one */
     bool awaited;               /* fi_trywait has let somebody sleep on the descriptor since it last rang */
 };
 struct rnl_ofi_counter {
@@ -99,6 +100,7 @@ struct rnl_ofi_peer {
     unsigned unexpected;      /* its messages that nobody has posted a receive for */
     size_t copies;            /* bytes of them that were copied */
     int64_t allowance;        /* bytes that may be sent before the room is looked at again */
+    int64_t since_ms;         /* when its introduction began */
     struct rnl_ofi_link busy; /* of domain->busy while something waits here or it is connecting */
     struct rnl_ofi_link controls, sends;
     struct rnl_ofi_link awaiting; /* sends whose ACK or ASK or completion is to come */
@@ -146,6 +148,9 @@ static inline fi_addr_t rnl_ofi_av_source(const struct rnl_ofi_av *av, uint64_t 
 struct rnl_ofi_peer *rnl_ofi_peer_find(struct rnl_ofi_domain *, const struct rnl_ofi_name *);
 /* Begins an introduction, unless the peer is connected. */
 int rnl_ofi_peer_connect(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
+/* The same for what fi_inject and its kin send, which is done for the program when they return 0: -FI_EAGAIN while
+ * the peer is being introduced, unless that takes long. */
+int rnl_ofi_peer_connect_first(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
 /* Goes on with it; returns true when the peer is UP or GONE. */
 bool rnl_ofi_peer_go_on(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
 void rnl_ofi_on_death(void *domain, unsigned number, enum rnl_death_reason);
@@ -175,7 +180,7 @@ struct rnl_ofi_domain {
     struct fid_domain fid;
     rnl_endpoint *rnl;
     bool locks;
-    pthread_mutex_t lock;
+    pthread_mutex_t *lock;       /* a child that is forked finds zeros there, so nobody holds it */
     struct rnl_ofi_peer *peers;  /* by key */
     struct rnl_ofi_peer **known; /* by number */
     uint32_t known_count;
@@ -200,12 +205,12 @@ struct rnl_ofi_domain {
 static inline void rnl_ofi_lock(struct rnl_ofi_domain *d)
 {
     if (d->locks)
-        pthread_mutex_lock(&d->lock);
+        pthread_mutex_lock(d->lock);
 }
 static inline void rnl_ofi_unlock(struct rnl_ofi_domain *d)
 {
     if (d->locks)
-        pthread_mutex_unlock(&d->lock);
+        pthread_mutex_unlock(d->lock);
 }
 
 static inline struct rnl_ofi_peer *rnl_ofi_peer_at(struct rnl_ofi_domain *d, unsigned number)

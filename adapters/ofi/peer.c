@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { INTRODUCTION_MS = 2000 };
+
 static struct rnl_ofi_peer *find(struct rnl_ofi_domain *d, const unsigned char key[RNL_OFI_PACKED_BYTES])
 {
     struct rnl_ofi_peer *p;
@@ -87,9 +89,24 @@ int rnl_ofi_peer_connect(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)
     if (p->state != RNL_OFI_NAMED)
         return 0;
     p->state = RNL_OFI_CONNECTING;
+    p->since_ms = rnl_ofi_now_ms();
     if (!rnl_ofi_is_linked(&p->busy))
         rnl_ofi_append(&d->busy, &p->busy);
     rnl_ofi_peer_go_on(d, p);
+    return p->state == RNL_OFI_GONE ? -FI_EHOSTUNREACH : 0;
+}
+
+/* The program may make no more progress once this has returned 0, as Open MPI does that waits for its launcher then; so
+ * what it injected could lie here as long. A peer that calls nothing for a while is introduced when it does. */
+int rnl_ofi_peer_connect_first(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)
+{
+    int error = rnl_ofi_peer_connect(d, p);
+    if (error || p->state != RNL_OFI_CONNECTING)
+        return error;
+    (void)!rnl_extract(d->rnl, SIZE_MAX);
+    rnl_ofi_peer_go_on(d, p);
+    if (p->state == RNL_OFI_CONNECTING && rnl_ofi_now_ms() - p->since_ms < INTRODUCTION_MS)
+        return -FI_EAGAIN;
     return p->state == RNL_OFI_GONE ? -FI_EHOSTUNREACH : 0;
 }
 

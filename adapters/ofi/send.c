@@ -176,7 +176,7 @@ static ssize_t enqueue(struct rnl_ofi_ep *e, struct rnl_ofi_peer *p, const struc
     struct rnl_ofi_domain *d = e->domain;
     if (o->flags & FI_INJECT && p->injects >= RNL_OFI_INJECTS)
         return -FI_EAGAIN;
-    int error = rnl_ofi_peer_connect(d, p);
+    int error = o->flags & RNL_OFI_SILENT ? rnl_ofi_peer_connect_first(d, p) : rnl_ofi_peer_connect(d, p);
     struct rnl_ofi_send *s = error ? NULL : rnl_ofi_send_new(d);
     if (!s)
         return error ? error : -FI_EAGAIN;

@@ -88,9 +88,9 @@ struct rnl_offer {
 RNL_PUBLIC RNL_CHECK int rnl_window_offer(rnl_window *w, const struct rnl_offer *offer);
 /* Ends the offer: from now on nothing that peers do reaches the memory. Carried imports end at once. Importers that
  * mapped it are told, and waited for up to wait_ns (0 = not at all, and inside handlers only that; negative: no limit);
- * when one has not answered by then, or was another user's, whose word proves nothing, the window's memory is moved to
- * new pages, at the same address, and what lies in the old ones is forgotten. Other threads must not write to the
- * window during the call. The window can be offered again. Returns 0, also if there was no offer; RNL_ERR_SYSTEM or
+ * when one has not answered by then, has died, or was another user's, whose word proves nothing, the window's memory is
+ * moved to new pages, at the same address, and what lies in the old ones is forgotten. Other threads must not write to
+ * the window during the call. The window can be offered again. Returns 0, also if there was no offer; RNL_ERR_SYSTEM or
  * _NO_MEMORY: it could not be moved, and importers that are not polite may still write there; _CONTEXT, _FORKED. */
 RNL_PUBLIC int rnl_window_revoke(rnl_window *w, int64_t wait_ns);
 /* Stores up to `most` numbers of peers that have imported the window in peers, and returns how many there are: a hint,

@@ -133,8 +133,10 @@ void rnl_mpi_prepare(struct rnl_node_agent *n)
 {
     char why[300];
     const bool said = rnl_node_agent_is(n, RNL_JOB_MPI), open_mpi = said || rnl_program_names(n->path, "libmpi.so.");
-    if (n->spec.size == 1 || (!open_mpi && !rnl_program_names(n->path, "libmpich.so.")))
+    if (!open_mpi && !rnl_program_names(n->path, "libmpich.so."))
         return;
+    /* A lone rank of Open MPI does without PMIx. One of MPICH that has no PMI-1 starts an mpiexec, and waits for it. */
+    const bool pmix = open_mpi && n->spec.size > 1;
     n->mpi = calloc(1, sizeof *n->mpi + n->count * sizeof n->mpi->line[0]);
     if (!n->mpi) {
         rnl_node_agent_fail(n, RNL_EXIT_SYSTEM, "no memory for the connections of %u ranks", n->count);
@@ -144,9 +146,9 @@ void rnl_mpi_prepare(struct rnl_node_agent *n)
     /* As mpirun does: Open MPI's ranks, else, keep a processor for a whole time slice while another waits for it. */
     if (open_mpi && (int)n->count > rnl_bind_count())
         setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    if (open_mpi)
+    if (pmix)
         n->mpi->pmix = rnl_pmix_server_new(n->loop, &n->spec, n->host, why, sizeof why);
-    if (open_mpi && !n->mpi->pmix)
+    if (pmix && !n->mpi->pmix)
         rnl_node_agent_fail(n, RNL_EXIT_SYSTEM,
                             "'%s' is a program of Open MPI, or of its kin, whose ranks find each other by PMIx; each "
                             "would be alone: %s",

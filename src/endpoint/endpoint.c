@@ -221,6 +221,6 @@ void rnl_ep_leave_slow(struct rnl_endpoint *ep)
 {
     if (ep->flags & RNL_SHARED)
         pthread_mutex_unlock(&ep->lock);
-    else
+    else if (ep->fast.open == RNL_EP_SERVED) /* else the call that has opened the fast path ends the turn */
         rnl_turn_end(ep);
 }

@@ -310,7 +310,7 @@ RNL_INLINE void rnl_ep_set_pending(struct rnl_endpoint *ep)
     const struct rnl_ep_work *w = &ep->work;
     ep->fast.pending_work = w->posts | w->reassembling | w->dying | w->aborting | w->calls | ep->credit.starved |
                             ep->wait.fd_armed | ep->poll.round_due | ep->net.due | ep->polls_windows |
-                            (ep->fast.open >= RNL_EP_SHARED || w->open_streams ? RNL_PENDING_OPEN : 0);
+                            (ep->fast.open == RNL_EP_SHARED || w->open_streams ? RNL_PENDING_OPEN : 0);
 }
 
 /* Makes the next extract poll the network. */
@@ -328,10 +328,51 @@ RNL_INLINE void rnl_ep_set_fast(struct rnl_endpoint *ep)
     uint32_t ranks = ep->fast.open == RNL_EP_OPEN && ep->work.open_streams == 0 ? ep->size : 0;
     if (ep->fast.ranks != ranks) /* stays 0 in a shared endpoint, which reads it unlocked */
         ep->fast.ranks = ranks;
-    if (ep->work.open_streams || ep->fast.open >= RNL_EP_SHARED)
+    if (ep->work.open_streams || ep->fast.open == RNL_EP_SHARED)
         ep->fast.pending_work |= RNL_PENDING_OPEN;
     else
         ep->fast.pending_work &= ~RNL_PENDING_OPEN;
+}
+
+/* A message that the owner of a served endpoint composes on the fast path is hidden between the owner's calls, since
+ * the fast path looks at open_short before it has the turn. */
+RNL_INLINE void rnl_ep_hide_short(struct rnl_endpoint *ep)
+{
+    if (RNL_LIKELY(!ep->fast.open_short))
+        return;
+    ep->turn.open_short = ep->fast.open_short;
+    ep->fast.open_short = NULL;
+}
+RNL_INLINE void rnl_ep_unhide_short(struct rnl_endpoint *ep)
+{
+    if (RNL_LIKELY(!ep->turn.open_short))
+        return;
+    ep->fast.open_short = ep->turn.open_short;
+    ep->turn.open_short = NULL;
+}
+
+/* Begins and ends a call of the owner of a served endpoint in which the fast path is open: it has the turn, and all is
+ * as if no thread served the endpoint. Where rnl_ep_open_path returns false nothing has begun: the endpoint is not
+ * served, or the caller is inside another call. */
+RNL_INLINE bool rnl_ep_open_path(struct rnl_endpoint *ep)
+{
+    if (ep->fast.open != RNL_EP_SERVED || !rnl_turn_may_begin_only(&ep->turn))
+        return false;
+    if (RNL_UNLIKELY(!rnl_turn_begin_only(&ep->turn)))
+        rnl_turn_request(ep);
+    rnl_ep_unhide_short(ep);
+    ep->fast.open = RNL_EP_OPEN;
+    ep->fast.ranks = ep->work.open_streams ? 0 : ep->size; /* as rnl_ep_set_fast does; pending_work stays as it is */
+    return true;
+}
+RNL_INLINE void rnl_ep_shut_path(struct rnl_endpoint *ep)
+{
+    if (RNL_UNLIKELY(ep->fast.open == RNL_EP_FORKED))
+        return;
+    rnl_ep_hide_short(ep);
+    ep->fast.open = RNL_EP_SERVED;
+    ep->fast.ranks = 0;
+    rnl_turn_end_only(&ep->turn);
 }
 
 /* Value of in_handler while a function of the program is called; the rules of a handler hold. */

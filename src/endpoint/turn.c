@@ -67,10 +67,11 @@ void rnl_turn_begin(struct rnl_endpoint *ep)
     struct rnl_turn *t = &ep->turn;
     if (RNL_UNLIKELY(rnl_turn_is_threads(ep)))
         return;
-    if (t->depth)
-        t->depth++;
-    else if (RNL_UNLIKELY(!rnl_turn_begin_only(t)))
+    if (t->depth++)
+        return;
+    if (RNL_UNLIKELY(!rnl_turn_begin_only(t)))
         rnl_turn_request(ep);
+    rnl_ep_unhide_short(ep);
 }
 
 void rnl_turn_end(struct rnl_endpoint *ep)
@@ -78,10 +79,10 @@ void rnl_turn_end(struct rnl_endpoint *ep)
     struct rnl_turn *t = &ep->turn;
     if (RNL_UNLIKELY(rnl_turn_is_threads(ep)))
         return;
-    if (t->depth > 1)
-        t->depth--;
-    else
-        rnl_turn_end_only(t);
+    if (--t->depth)
+        return;
+    rnl_ep_hide_short(ep);
+    rnl_turn_end_only(t);
 }
 
 void rnl_turn_parks(struct rnl_endpoint *ep)
@@ -90,10 +91,12 @@ void rnl_turn_parks(struct rnl_endpoint *ep)
         atomic_store(&ep->turn.parked, 1);
 }
 
+/* Wakes the thread from its nap. Its word is between threads of one process: it is no bell, and for the env of
+ * introduced peers every word that is woken is one. */
 static void ring(struct rnl_endpoint *ep)
 {
     atomic_fetch_add(&ep->turn.bell, 1);
-    ep->env->ops->wake(ep->env, &ep->turn.bell);
+    rnl_host_wake(ep->env, &ep->turn.bell);
 }
 
 void rnl_turn_parked(struct rnl_endpoint *ep)
@@ -136,7 +139,7 @@ static void nap(struct rnl_endpoint *ep, bool is_long)
         atomic_store(&t->far, 0);
     uint64_t until = env->ops->now_ns(env) + (is_long ? LONG_NAP_NS : NAP_NS);
     if (!atomic_load(&t->ends))
-        env->ops->park(env, &t->bell, word, until);
+        rnl_host_park(env, &t->bell, word, until);
     atomic_store(&t->far, 0);
 }
 
@@ -147,6 +150,8 @@ static void begin_serving(struct rnl_endpoint *ep)
     t->handlers = ep->fast.handlers;
     ep->fast.handlers = 0;
     atomic_store_explicit(&t->serves, 1, memory_order_release); /* pairs with rnl_turn_is_threads */
+    rnl_ep_unhide_short(ep);
+    t->promote(ep);
 }
 
 static void end_serving(struct rnl_endpoint *ep, enum rnl_turn_holder next)

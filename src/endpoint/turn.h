@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 struct rnl_endpoint;
+struct rnl_stream;
 
 enum rnl_turn_holder { RNL_TURN_OWNER = 0, RNL_TURN_THREAD, RNL_TURN_ASLEEP };
 
@@ -38,12 +39,15 @@ struct rnl_turn {
     _Atomic uint32_t bell;   /* word on which the thread sleeps while the owner has its turn */
     _Atomic uint32_t parked; /* the owner sleeps in a call */
     _Atomic uint32_t far;    /* the thread sleeps until the owner has */
-    uint32_t depth;          /* calls of the owner inside each other */
+    uint32_t depth;          /* calls of the owner inside each other, unless the fast path is open in one */
     uint32_t handlers;       /* while the thread serves: fast.handlers, which is 0 then, so that it finds no handler */
-    uint8_t heads;           /* messages wait at the head of their lanes for the owner */
-    uint8_t no_fence;        /* there is no heavy fence: the owner fences */
-    uint8_t runs;            /* the thread was started */
-    pthread_t thread, self;  /* for the owner; for the thread */
+    struct rnl_stream *open_short;          /* between calls of the owner: its fast.open_short, which is NULL then */
+    void (*promote)(struct rnl_endpoint *); /* what the thread does first in its turn: it moves that message to the
+                                                  general path (rnl_stream_promote) */
+    uint8_t heads;                          /* messages wait at the head of their lanes for the owner */
+    uint8_t no_fence;                       /* there is no heavy fence: the owner fences */
+    uint8_t runs;                           /* the thread was started */
+    pthread_t thread, self;                 /* for the owner; for the thread */
 };
 
 /* ---- the owner ---- */
@@ -51,7 +55,7 @@ struct rnl_turn {
 /* Begin and end a call. They do nothing in functions that the thread runs. */
 void rnl_turn_begin(struct rnl_endpoint *ep);
 void rnl_turn_end(struct rnl_endpoint *ep);
-/* A turn of a call that is short, and the only one of the owner. may_begin_only: whether the caller may begin so, which
+/* The turn of a call that is the only one of the owner. may_begin_only: whether the caller may begin so, which
  * is not said of the thread. begin_only returns false if the turn has to be requested by rnl_turn_begin instead. */
 RNL_INLINE bool rnl_turn_may_begin_only(const struct rnl_turn *t)
 {
@@ -61,7 +65,6 @@ RNL_INLINE bool rnl_turn_may_begin_only(const struct rnl_turn *t)
 
 RNL_INLINE bool rnl_turn_begin_only(struct rnl_turn *t)
 {
-    t->depth = 1;
     atomic_store_explicit(&t->calls, atomic_load_explicit(&t->calls, memory_order_relaxed) + 1, memory_order_relaxed);
     if (RNL_UNLIKELY(t->no_fence))
         rnl_full_fence();
@@ -72,7 +75,6 @@ RNL_INLINE bool rnl_turn_begin_only(struct rnl_turn *t)
 
 RNL_INLINE void rnl_turn_end_only(struct rnl_turn *t)
 {
-    t->depth = 0;
     atomic_store_explicit(&t->calls, atomic_load_explicit(&t->calls, memory_order_relaxed) + 1,
                           memory_order_release); /* pairs with the load of the thread that takes its turn */
 }

@@ -24,7 +24,8 @@ struct rnl_agent;
 
 struct rnl_agent_cards { /* the cards of a rank */
     uint32_t count;
-    int fd[RNL_JOB_CARDS_MAX * 3]; /* of each its device, registers and memory (net/socket/i8255x/grant.h) */
+    int fd[RNL_JOB_CARDS_MAX *
+           RNL_JOB_CARD_FDS]; /* of each its device, registers, line and memory (net/socket/i8255x/grant.h) */
 };
 
 struct rnl_agent_options {

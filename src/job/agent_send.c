@@ -63,7 +63,7 @@ static void pop(struct agent_rank *r)
 
 void rnl_agent_drop_cards(struct agent_rank *r)
 {
-    for (uint32_t i = 0; i < r->cards.count * 3; i++)
+    for (uint32_t i = 0; i < r->cards.count * RNL_JOB_CARD_FDS; i++)
         close(r->cards.fd[i]);
     r->cards.count = 0;
 }
@@ -95,7 +95,7 @@ int rnl_agent_welcome(struct rnl_agent *a, uint32_t rank)
                                                  (a->networked && rings >= 0 ? RNL_WELCOME_RINGS : 0u),
                                         .cards = cards->count}};
     if (cards->count)
-        memcpy(fds + 3, cards->fd, cards->count * 3 * sizeof fds[0]);
+        memcpy(fds + 3, cards->fd, cards->count * RNL_JOB_CARD_FDS * sizeof fds[0]);
     memcpy(msg.u.welcome.key, a->key, sizeof msg.u.welcome.key);
     memcpy(msg.u.welcome.host, a->host, sizeof msg.u.welcome.host);
     int status = rnl_msg_send(a->rank[rank].sock, &msg, fds, 0);

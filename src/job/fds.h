@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { RNL_SEQPACKET_FDS_MAX = 15 };
+enum { RNL_SEQPACKET_FDS_MAX = 19 };
 
 /* Makes a memfd of exactly `bytes` zeros, sealed against shrinking and, without RNL_MEMFD_MAY_GROW, against growing,
  * and with further `seals` (F_SEAL_SEAL: no more can be added later). 0 or RNL_ERR_SYSTEM. */

@@ -10,7 +10,7 @@
 
 enum { HEADER_BYTES = 8 /* kind 2, zero 2, bytes 4 */ };
 
-static_assert(3 + 3 * RNL_JOB_CARDS_MAX <= RNL_SEQPACKET_FDS_MAX, "the descriptors of WELCOME");
+static_assert(3 + RNL_JOB_CARD_FDS * RNL_JOB_CARDS_MAX <= RNL_SEQPACKET_FDS_MAX, "the descriptors of WELCOME");
 static_assert(offsetof(struct rnl_msg_segment, bytes) == 8, "SEGMENT.bytes");
 static_assert(offsetof(struct rnl_msg_welcome, incarnation) == 16, "WELCOME.incarnation");
 static_assert(offsetof(struct rnl_msg_welcome, key) == 32, "WELCOME.key");
@@ -37,7 +37,7 @@ unsigned rnl_msg_fds(const struct rnl_msg *msg)
         return 1;
     case RNL_MSG_WELCOME:
         return 2u + !!(msg->u.welcome.flags & RNL_WELCOME_NETWORK) + 2u * !!(msg->u.welcome.flags & RNL_WELCOME_RINGS) +
-               3u * msg->u.welcome.cards;
+               RNL_JOB_CARD_FDS * msg->u.welcome.cards;
     case RNL_MSG_REPLY:
         return msg->u.reply.result == RNL_SEGMENT_FOUND;
     }

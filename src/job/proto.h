@@ -23,7 +23,7 @@
  *   WELCOME    | magic 4 | version 4 | rank 4 | size 4 | incarnation 8 | flags 4 | cards 4 | key 32 | host 64 |
  *                                                    with status page and doorbells; with NETWORK also a UDP socket;
  *                                                    with RINGS also an AF_XDP socket and the memory of its queue;
- *                                                    or of each card its device, registers and memory
+ *                                                    or of each card its device, registers, line and memory
  *   REJECTED   | magic 4 | version 4 | why 4 | 0 4 |
  *   REPLY      | rank 4 | result 4 | errno 4 | 0 4 | with the memory file of the segment if its result is FOUND
  *   EVENT      | kind 4 | rank 4 | incarnation 8 | wave 8 | why 4 | detail 4 |
@@ -41,11 +41,12 @@
 
 enum {
     RNL_PROTO_MAGIC = 0x4a4c4e52, /* "RNLJ" */
-    RNL_PROTO_VERSION = 9,
+    RNL_PROTO_VERSION = 10,
 
     RNL_JOB_KEY_BYTES = 32,
     RNL_JOB_HOST_BYTES = 64,
     RNL_JOB_CARDS_MAX = 4, /* that a rank drives (net/socket/i8255x/grant.h) */
+    RNL_JOB_CARD_FDS = 4,
     RNL_MSG_BYTES_MAX = 136
 };
 

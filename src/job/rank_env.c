@@ -85,7 +85,7 @@ static void add_rings(struct rnl_socket **socket, int rings, int memory)
 /* Copies the descriptors of one card, which are closed with its socket: the copies have the same order. */
 static int copy_grant(const int from[RNL_I8255X_GRANT_FDS], struct rnl_i8255x_grant *out)
 {
-    int fd[RNL_I8255X_GRANT_FDS] = {-1, -1, -1}, status = 0;
+    int fd[RNL_I8255X_GRANT_FDS] = {-1, -1, -1, -1}, status = 0;
     for (int i = 0; i < RNL_I8255X_GRANT_FDS && status == 0; i++)
         if ((fd[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 0)) < 0)
             status = rnl_fail_errno(RNL_ERR_SYSTEM, errno, "no descriptor for a card: raise their limit (ulimit -n)");

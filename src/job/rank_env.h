@@ -53,7 +53,7 @@ int rnl_rank_env_forked(const struct rnl_env *); /* 0 or RNL_ERR_FORKED */
 struct rnl_rank_beside {                         /* what datagrams may go by beside a UDP socket */
     int rings, memory; /* an AF_XDP socket for the same port, -1 = none, and the memory of its queue */
     uint32_t cards;    /* how many, */
-    const int *card;   /* and the three descriptors of each (net/socket/i8255x/grant.h) */
+    const int *card;   /* and the descriptors of each (net/socket/i8255x/grant.h) */
 };
 /* Makes this UDP socket, which it owns in any case, the env's transport to other hosts, with what is beside it. The
  * descriptors of `beside` stay the caller's. What does not go by these goes without. 0 or a negative rnl_status. */

@@ -53,6 +53,16 @@ static RNL_NOINLINE int64_t after_single(struct rnl_endpoint *ep, size_t max, st
 
 /* ---- the general path ---- */
 
+/* Extracts where the fast path is closed. */
+static RNL_NOINLINE int64_t extract_closed(struct rnl_endpoint *ep, size_t max)
+{
+    if (!rnl_ep_open_path(ep))
+        return rnl_stream_extract_all(ep, max);
+    int64_t bytes = rnl_extract(ep, max);
+    rnl_ep_shut_path(ep);
+    return bytes;
+}
+
 static RNL_NOINLINE int64_t search(struct rnl_endpoint *ep, size_t max);
 static RNL_NOINLINE int64_t deliver_other(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_header h);
 static RNL_NOINLINE int64_t give_credit(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn);
@@ -72,7 +82,7 @@ RNL_INLINE int64_t general(struct rnl_endpoint *ep, size_t max, struct rnl_conn 
     case RNL_FOUND_MORE:
         return after_single(ep, max, conn, 0, found);
     default:
-        return rnl_stream_extract_all(ep, max);
+        return extract_closed(ep, max);
     }
 }
 

@@ -264,7 +264,11 @@ int64_t rnl_stream_wait(struct rnl_endpoint *ep, int64_t timeout_ns, bool by_wak
 
 int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
 {
-    return rnl_stream_wait(ep, timeout_ns, true);
+    bool opened = ep->fast.open == RNL_EP_SERVED && rnl_ep_open_path(ep);
+    int64_t bytes = rnl_stream_wait(ep, timeout_ns, true);
+    if (opened)
+        rnl_ep_shut_path(ep);
+    return bytes;
 }
 
 void rnl_wake(rnl_endpoint *ep)

@@ -312,22 +312,13 @@ static RNL_NOINLINE int send_n(struct rnl_endpoint *ep, struct rnl_conn *conn, u
     return send_short(ep, conn, peer, handler, buf, n);
 }
 
-/* Sends a short message for which the fast path is closed. Where a thread serves the endpoint, and this call is the
- * owner's only one, the path is open during the call. */
+/* Sends a short message for which the fast path is closed. */
 static RNL_NOINLINE int send_closed(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
-    if (ep->fast.open != RNL_EP_SERVED || !rnl_turn_may_begin_only(&ep->turn))
+    if (!rnl_ep_open_path(ep))
         return send_slow(ep, peer, handler, buf, n);
-    if (RNL_UNLIKELY(!rnl_turn_begin_only(&ep->turn)))
-        rnl_turn_request(ep);
-    ep->fast.ranks = ep->work.open_streams ? 0 : ep->size;
     int status = rnl_send(ep, peer, handler, buf, n);
-    if (rnl_ep_forked(ep))
-        return status;
-    if (RNL_UNLIKELY(ep->fast.open_short))
-        rnl_stream_promote(ep); /* what a handler has begun meanwhile */
-    ep->fast.ranks = 0;
-    rnl_turn_end_only(&ep->turn);
+    rnl_ep_shut_path(ep);
     return status;
 }
 
@@ -363,13 +354,22 @@ static RNL_NOINLINE int begin_slow(struct rnl_endpoint *ep, const struct rnl_mes
     return status;
 }
 
+static RNL_NOINLINE int begin_closed(struct rnl_endpoint *ep, const struct rnl_message *b, struct rnl_stream **out)
+{
+    if (!rnl_ep_open_path(ep))
+        return begin_slow(ep, b, out);
+    int status = rnl_begin(ep, b, out);
+    rnl_ep_shut_path(ep);
+    return status;
+}
+
 int rnl_begin(rnl_endpoint *ep, const struct rnl_message *b, rnl_stream **out)
 {
     if (RNL_UNLIKELY(b->answer || b->flags & ~(unsigned)RNL_NO_WAIT))
         return begin_slow(ep, b, out);
     struct rnl_stream *s = rnl_stream_begin_short(ep, b->peer, b->handler, b->bound);
     if (RNL_UNLIKELY(!s))
-        return begin_slow(ep, b, out);
+        return ep->fast.open == RNL_EP_SERVED ? begin_closed(ep, b, out) : begin_slow(ep, b, out);
     *out = s;
     return 0;
 }
@@ -412,11 +412,20 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
     return status;
 }
 
+static RNL_NOINLINE int piece_closed(struct rnl_stream *s, const void *buf, size_t n)
+{
+    if (!rnl_ep_open_path(s->ep))
+        return piece_slow(s, buf, n);
+    int status = rnl_piece(s, buf, n);
+    rnl_ep_shut_path(s->ep);
+    return status;
+}
+
 int rnl_piece(rnl_stream *s, const void *buf, size_t n)
 {
     if (RNL_LIKELY(rnl_stream_piece_short(s, buf, n)))
         return 0;
-    return piece_slow(s, buf, n);
+    return s->ep->fast.open == RNL_EP_SERVED ? piece_closed(s, buf, n) : piece_slow(s, buf, n);
 }
 
 static RNL_NOINLINE int end_slow(struct rnl_stream *s)
@@ -444,9 +453,20 @@ static RNL_NOINLINE int end_slow(struct rnl_stream *s)
     return status;
 }
 
+static RNL_NOINLINE int end_closed(struct rnl_stream *s)
+{
+    if (!rnl_ep_open_path(s->ep))
+        return end_slow(s);
+    int status = rnl_end(s);
+    rnl_ep_shut_path(s->ep);
+    return status;
+}
+
 int rnl_end(rnl_stream *s)
 {
-    return RNL_LIKELY(rnl_stream_end_short(s)) ? 0 : end_slow(s);
+    if (RNL_LIKELY(rnl_stream_end_short(s)))
+        return 0;
+    return s->ep->fast.open == RNL_EP_SERVED ? end_closed(s) : end_slow(s);
 }
 
 int rnl_flush(rnl_endpoint *ep)

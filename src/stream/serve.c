@@ -108,5 +108,6 @@ int rnl_stream_serve_from_now(struct rnl_endpoint *ep)
     rnl_ep_set_fast(ep);
     rnl_ep_set_pending(ep);
     t->no_fence = !ep->env->facts.have_membarrier;
+    t->promote = rnl_stream_promote;
     return 0;
 }

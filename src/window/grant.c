@@ -59,9 +59,14 @@ void rnl_window_grant_free(struct window_grant *g)
 
 void rnl_window_grants_free(struct window_peer *p)
 {
-    for (uint32_t i = 0; i < p->entries; i++)
-        if (p->entry[i].grant)
-            rnl_window_grant_free(p->entry[i].grant);
+    for (uint32_t i = 0; i < p->entries; i++) {
+        struct window_grant *g = p->entry[i].grant;
+        if (!g)
+            continue;
+        if (g->window && g->direct)
+            g->window->may_be_kept = 1;
+        rnl_window_grant_free(g);
+    }
     for (struct window_waiting *w = p->waiting, *next; w; w = next) {
         next = w->next;
         free(w);
@@ -131,7 +136,7 @@ static bool give(struct rnl_windows *ws, const struct window_peer *p, struct rnl
     const struct rnl_meet_ops *meet = ws->inner->env->meet;
     if (!meet->give || meet->give(ws->inner->env, p->at, tag, w->pages.file) < 0)
         return false;
-    w->has_strangers |= !is_own_user(&cred);
+    w->may_be_kept |= !is_own_user(&cred);
     return true;
 }
 

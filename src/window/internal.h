@@ -58,8 +58,9 @@ struct rnl_window {
     uid_t *ids;
     uint32_t grants_told; /* direct ones whose importer has not answered yet */
     uint8_t is_offered;
-    uint8_t has_strangers; /* its file was given to another user's process, which may keep it whatever it says */
-    UT_hash_handle hh;     /* by offer.id, while it is offered */
+    uint8_t may_be_kept; /* another user's process has its file, or one that died without an answer, whose children or
+                            friends may have it still */
+    UT_hash_handle hh;   /* by offer.id, while it is offered */
 };
 
 /* An importer that waits for an id. */

@@ -215,10 +215,10 @@ static int revoke(struct rnl_windows *ws, struct rnl_window *w, int64_t wait_ns)
             break; /* no time is left, or nobody can answer */
     }
     rnl_window_waited(ws);
-    const bool may_be_kept = w->grants_told || w->has_strangers;
+    const bool may_be_kept = w->grants_told || w->may_be_kept;
     int status = may_be_kept && !RNL_BUG(window_pages_stay) ? rnl_window_pages_move(&w->pages) : 0;
     if (status == 0) {
-        w->has_strangers = 0;
+        w->may_be_kept = 0;
         forget_grants(w);
     }
     return status;

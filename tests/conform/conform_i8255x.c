@@ -31,7 +31,7 @@ static int open_card(struct world *w, unsigned i)
     if (status == 0 && (status = rnl_i8255x_socket_new(g, 1, 7000, &w->socket[i])) < 0)
         rnl_i8255x_give_back(g);
     if (status == 0)
-        g->device = g->registers = g->memory = -1;
+        g->device = g->registers = g->memory = g->line = -1;
     return status;
 }
 

@@ -33,7 +33,7 @@ static void every_shape_is_judged_and_says_by_what(void **state)
     int truth;
     struct myri_machine m;
     assert_int_equal(myri_machine_builtin("H-PP", &m), 0);
-    assert_int_equal(myri_shape_judge("24", &m, 1, &truth), 0);
+    assert_int_equal(myri_shape_judge("24", &m, 0, 1, &truth), 0);
 }
 
 static int judged(const char *row, const char *set)
@@ -43,7 +43,7 @@ static int judged(const char *row, const char *set)
     assert_int_equal(myri_machine_builtin("H-PP", &m), 0);
     if (set)
         assert_int_equal(myri_machine_set(&m, set), 0);
-    assert_int_equal(myri_shape_judge(row, &m, 1, &truth), 1);
+    assert_int_equal(myri_shape_judge(row, &m, 0, 1, &truth), 1);
     return truth;
 }
 

@@ -3,25 +3,14 @@
 # built: each looks at the bytes that it receives, and no figure of theirs counts. `test_benchmarks.sh` runs a core of them,
 # `test_benchmarks.sh all` everything, `test_benchmarks.sh all REGEX` those whose names match. What fails whatever carries the
 # messages is listed below with its reason, and left out.
-# shellcheck disable=SC1091,SC2154,SC2034,SC2317 # test.sh sets and shows them; what case_of calls
-. "$(dirname "$0")/../support/test.sh"
-needs_files
-what=${1:-core}
-only=${2:-.}
-provider=$build/adapters/ofi/librnl-fi.so
-if [ ! -e "$provider" ] || grep -qE '__(asan|tsan)_init' "$provider"; then
-    echo 'built without libfabric (libfabric-dev), or with a sanitizer, which programs of others cannot load'
-    exit 77
-fi
+# shellcheck disable=SC1091,SC2154,SC2317 # provider.sh sets them; what case_of calls
+. "$(dirname "$0")/provider.sh"
 osu=$("$tree/scripts/suites" osu) || { echo "# OSU: ${osu##*$'\n'}"; osu=; }
 imb=$("$tree/scripts/suites" imb) || { echo "# Intel: ${imb##*$'\n'}"; imb=; }
 if [ -z "$osu$imb" ]; then
     echo 'the sources of neither suite can be had here (scripts/suites osu SOURCE, scripts/suites imb SOURCE)'
     exit 77
 fi
-cd "$dir" || exit 1
-export TMPDIR=$dir
-shown='last err'
 
 # Known to fail, or not to be for this:
 #   osu_latency_mt, osu_latency_mp   threads of a rank and forked ranks; on Open MPI's ob1 over vader they end "improperly", too
@@ -30,21 +19,6 @@ shown='last err'
 left_out=' osu_latency_mt osu_latency_mp '
 left_out_mpich=' osu_fop_latency osu_cas_latency '
 
-on_provider() { # RANKS COMMAND...: its output goes to said, the last lines to last
-    local n=$1 status
-    shift
-    timeout -k 5 300 "$runnel" mpi -q "$runnel" run --mpi --timeout 280 -n "$n" "$@" >said 2>err </dev/null
-    status=$?
-    tail -n 8 said >last
-    return "$status"
-}
-case_of() { # NAME COMMAND...
-    local name=$1
-    shift
-    [[ $name =~ $only ]] || return 0
-    "$@"
-    ok "$name" $?
-}
 osu() { # RANKS PROGRAM: it is through, and no size has failed; short, since no figure counts
     local options=(-i 10 -x 2)
     case ${2##*/} in

@@ -55,6 +55,27 @@ for n in 2 4; do
     timeout -k 5 120 "$runnel" mpi mpirun -np $n ./onesided >said 2>&1 </dev/null && grep -qx "one-sided among $n" said
     ok "Open MPI puts, gets and accumulates between $n ranks" $?
 done
+mpicc -O1 -o meets "$tree"/tests/ofi/meets.c >said 2>&1
+timeout -k 5 120 "$runnel" mpi mpirun -np 4 ./meets within >said 2>&1 </dev/null && grep -qx '4 have met' said
+ok 'Open MPI: ranks accept and connect' $?
+timeout -k 5 120 "$runnel" mpi mpirun -np 2 ./meets spawn >said 2>&1 </dev/null && grep -qx '4 have met' said
+ok 'Open MPI: ranks start two more' $?
+if command -v ompi-server >/dev/null; then
+    timeout 200 ompi-server --no-daemonize -r names >server 2>&1 </dev/null &
+    server=$!
+    for _ in $(seq 200); do
+        [ ! -s names ] || break
+        sleep 0.05
+    done
+    timeout -k 5 120 "$runnel" mpi mpirun --ompi-server file:names -np 2 ./meets accept port >said 2>&1 </dev/null &
+    first=$!
+    timeout -k 5 120 "$runnel" mpi mpirun --ompi-server file:names -np 2 ./meets connect port >other 2>&1 </dev/null
+    status=$?
+    wait $first && [ $status = 0 ] && [ "$(cat said other | grep -cx '4 have met')" = 1 ]
+    ok 'Open MPI: two jobs meet' $?
+    kill $server
+    wait $server
+fi
 FI_RNL_AUTO_PROGRESS=1 timeout -k 5 120 "$runnel" mpi mpirun -np 2 ./onesided computes >said 2>&1 </dev/null &&
     grep -qx 'one-sided among 2' said
 ok 'a rank that computes is reached meanwhile' $?

@@ -54,6 +54,8 @@ for what in exchange long deaf leave spawn; do
     run -n 3 --mpi python3 speak.py "$what" && [ "$(grep -c 'done' said)" = 3 ]
     ok "PMI-1: three ranks, $what" $?
 done
+run -n 1 --mpi python3 speak.py exchange && grep -q 'done 0' said
+ok 'PMI-1: a rank alone is served, too' $?
 run -n 2 --mpi python3 speak.py long && grep -q 'rank 0 on .* is no PMI-1' err
 ok 'PMI-1: a line that is none is told' $?
 run -n 2 --mpi python3 speak.py spawn && grep -q 'rank 0 on .* wants to start more processes' err
@@ -70,6 +72,10 @@ cases() { # NAME, compiled by mpicc.NAME
     done
     run -n 2 ./spawn."$1" && [ "$(grep -c refused said)" = 2 ]
     ok "$1: more processes are refused" $?
+    if [ "$1" = mpich ]; then # Open MPI has a way of its own to start more, if it is alone
+        run -n 1 ./spawn."$1" && [ "$(grep -c refused said)" = 1 ]
+        ok "$1: more processes are refused to a rank alone" $?
+    fi
     status 7 run -n 3 ./spawn."$1" abort && grep -q 'runnel: rank 1 on .* exited with status 7' err
     ok "$1: an abort ends the job with its status" $?
     status 137 run -n 3 ./spawn."$1" die && [ "$(grep -c '^runnel: .*rank 1 on' err)" = 1 ]

@@ -1,47 +1,17 @@
 #!/usr/bin/env bash
 # Suites of others on Open MPI and the provider, unmodified, as Debian has them: BLACS' and ScaLAPACK's own tests, HPC Challenge and
-# mpi4py's programs. `test_suites.sh` runs a core of them, `test_suites.sh all` everything; `test_suites.sh all REGEX`
-# those whose names match. A case is red if the suite finds an error, or ends without saying that it has found none. Left out is
+# mpi4py's programs. A case is red if the suite finds an error, or ends without saying that it has found none. Left out is
 # mpi4py.futures: its probes find nothing on an intercommunicator by Open MPI 4.1.4's mtl ofi, with libfabric's own providers, either
 # (FI_PROVIDER=tcp, FI_PROVIDER=sockets). So are ScaLAPACK's x?sep, of which one check in 108 was seen to fail, and x?hseqr, which has
 # no last line that says that it is through.
-# shellcheck disable=SC1091,SC2154,SC2034,SC2317 # test.sh sets and shows them; what case_of calls
-. "$(dirname "$0")/../support/test.sh"
-needs_files
-what=${1:-core}
-only=${2:-.}
-provider=$build/adapters/ofi/librnl-fi.so
-if [ ! -e "$provider" ] || grep -qE '__(asan|tsan)_init' "$provider"; then
-    echo 'built without libfabric (libfabric-dev), or with a sanitizer, which programs of others cannot load'
-    exit 77
-fi
+# shellcheck disable=SC1091,SC2154,SC2034,SC2317 # provider.sh sets and reads them; what case_of calls
+limit=880
+. "$(dirname "$0")/provider.sh"
 if ! command -v mpicc.openmpi >/dev/null || ! "$runnel" run -n 2 --mpi true 2>/dev/null; then
     echo 'Open MPI is not installed (openmpi-bin, libopenmpi-dev), or there is no PMIx (libpmix-dev)'
     exit 77
 fi
 scalapack=$(dpkg -L scalapack-mpi-test 2>/dev/null | grep -m1 '/openmpi-tests$')
-cd "$dir" || exit 1
-export TMPDIR=$dir
-shown='last err'
-ran=0
-
-# on_provider RANKS COMMAND...: its output goes to the file said, its last lines to last, which a red case shows
-on_provider() {
-    local n=$1 status
-    shift
-    timeout -k 5 900 "$runnel" mpi -q "$runnel" run --mpi --timeout 880 -n "$n" "$@" >said 2>err </dev/null
-    status=$?
-    tail -n 15 said >last
-    return "$status"
-}
-case_of() { # NAME COMMAND...
-    local name=$1
-    shift
-    [[ $name =~ $only ]] || return 0
-    ran=$((ran + 1))
-    "$@"
-    ok "$name" $?
-}
 
 # ---- BLACS, ScaLAPACK ----
 blacs() { # PROGRAM: its last test is that an abort ends all, so nothing comes after the announcement of that
@@ -108,7 +78,7 @@ if "$python" -c 'import mpi4py' 2>/dev/null; then
 else
     echo '# mpi4py: not installed (python3-mpi4py)'
 fi
-if [ $ran = 0 ]; then
+if [ "$ran" = 0 ]; then
     echo 'no suite is installed (scalapack-mpi-test, hpcc, python3-mpi4py)'
     exit 77
 fi

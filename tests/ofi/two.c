@@ -7,7 +7,7 @@
 #include <semaphore.h>
 
 enum { FLOOD = 1000, FLOOD_BYTES = 64 << 10, FLOOD_MOST_KIB = 40 << 10 };
-enum { SENDERS = 3, EACH = 300, AT_ONCE = 4, LONG_BYTES = 100000, SHORT_BYTES = 48 };
+enum { SENDERS = 3, EACH = 300, AT_ONCE = 4, LONG_BYTES = 100000, SHORT_BYTES = 48, FORKS = 100 };
 
 static void tsend(const void *buf, size_t n, uint64_t tag, void *context)
 {
@@ -391,6 +391,58 @@ static void descriptor(void)
     barrier();
 }
 
+/* A signal ends the waits of all threads, and one that nobody waits for ends the next wait. */
+static void *sleeps(void *arg)
+{
+    struct fi_cq_tagged_entry e;
+    MUST(fi_cq_sread(cq, &e, 1, NULL, -1) == -FI_EAGAIN);
+    return arg;
+}
+
+static void signals(void)
+{
+    pthread_t thread[SENDERS];
+    barrier();
+    for (unsigned t = 0; t < SENDERS; t++)
+        MUST(pthread_create(&thread[t], NULL, sleeps, NULL) == 0);
+    usleep(200000);
+    MUST(fi_cq_signal(cq) == 0);
+    for (unsigned t = 0; t < SENDERS; t++)
+        MUST(pthread_join(thread[t], NULL) == 0);
+    barrier();
+}
+
+/* A child that is forked while another thread is in a call is refused, and does not wait for that thread. */
+static _Atomic bool calls_end;
+static void *calls(void *arg)
+{
+    struct fi_cq_tagged_entry e;
+    while (!calls_end)
+        MUST(fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
+    return arg;
+}
+
+static void forked(void)
+{
+    pthread_t thread;
+    struct fi_cq_tagged_entry e;
+    barrier();
+    MUST(pthread_create(&thread, NULL, calls, NULL) == 0);
+    for (unsigned i = 0; i < FORKS; i++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(WAIT_S); /* which is not inherited */
+            ssize_t n = fi_cq_read(cq, &e, 1);
+            _exit(n < 0 && n != -FI_EAGAIN ? 0 : 1);
+        }
+        MUST(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+    calls_end = true;
+    MUST(pthread_join(thread, NULL) == 0);
+    barrier();
+}
+
 /* The other one dies, with a message announced and one asked for. */
 static void death(void)
 {
@@ -416,12 +468,37 @@ static void death(void)
     MUST(fi_tsend(ep, to, 8, NULL, other, 3, &ctx[1]) == -FI_ECONNRESET);
 }
 
+/* What is injected goes on its way before the call says that it has: no more progress is needed. */
+static void inject(const char *text, uint64_t tag)
+{
+    time_t begun = time(NULL);
+    int status;
+    while ((status = (int)fi_tinject(ep, text, strlen(text) + 1, other, tag)) == -FI_EAGAIN)
+        MUST(!late(begun));
+    MUST(status == 0);
+}
+
+/* Side 0 injects what introduces it, and waits by other means then, as MPI does that asks its launcher. */
+static void injected(void)
+{
+    char ctx, to[8], c = 'c';
+    if (side == 0) {
+        inject("alone", 1);
+        MUST(read(from_other, &c, 1) == 1);
+        return;
+    }
+    MUST(fi_trecv(ep, to, 8, NULL, FI_ADDR_UNSPEC, 1, 0, &ctx) == 0);
+    await(&ctx);
+    MUST(strcmp(to, "alone") == 0 && write(to_other, &c, 1) == 1);
+}
+
 /* Side 0 is introduced by its first send, and leaves at once: what it sent is taken in all the same. */
 static void leaving(void)
 {
     char to[4][16], ctx[4];
     if (side == 0) {
-        MUST(fi_send(ep, "one", 4, NULL, other, &ctx[0]) == 0 && fi_tinject(ep, "two", 4, other, 2) == 0);
+        MUST(fi_send(ep, "one", 4, NULL, other, &ctx[0]) == 0);
+        inject("two", 2);
         await(&ctx[0]);
         return;
     }
@@ -473,6 +550,9 @@ static const struct side_case cases[] = {
      .wait = FI_WAIT_FD,
      .progress = FI_PROGRESS_AUTO},
     {.name = "descriptor", .run = descriptor, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD},
+    {.name = "signals", .run = signals, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD},
+    {.name = "forked", .run = forked, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
+    {.name = "injected", .run = injected, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "refusals", .run = refusals, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
     {.name = "leaving", .run = leaving, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "death", .run = death, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .kills = true},

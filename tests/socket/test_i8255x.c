@@ -100,9 +100,9 @@ int rnl_i8255x_interrupts(int device)
     return -1;
 }
 
-bool rnl_i8255x_arm(struct rnl_i8255x *c, int device)
+bool rnl_i8255x_arm(struct rnl_i8255x *c, int event, int device, int line)
 {
-    (void)c, (void)device;
+    (void)c, (void)event, (void)device, (void)line;
     return false;
 }
 
@@ -233,7 +233,7 @@ static void that_a_card_is_gone_is_told_once_whoever_sees_it(void **state)
 {
     (void)state;
     static const uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
-    const struct rnl_i8255x_grant g = {.device = -1, .registers = -1, .memory = -1, .wire = 1};
+    const struct rnl_i8255x_grant g = {.device = -1, .registers = -1, .memory = -1, .line = -1, .wire = 1};
     struct rnl_socket *s;
     struct rnl_socket_out out = {.at = "x", .bytes = 1};
     struct rnl_socket_in in = {0};

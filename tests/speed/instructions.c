@@ -150,6 +150,18 @@ static void send_served(void)
     send_native();
 }
 
+static void send_stream_served(void)
+{
+    serve();
+    send_stream();
+}
+
+static void send_medium_served(void)
+{
+    serve();
+    send_medium();
+}
+
 static void extract_back(void)
 {
     (void)!rnl_extract(ends[0], ~0ul);
@@ -159,6 +171,19 @@ static void send_back(void)
 {
     uint64_t v = 5;
     (void)!rnl_send(ends[1], 0, WHOLE, &v, sizeof v);
+}
+
+static void ask_back(void)
+{
+    send_served();
+    extract_native();
+    send_back();
+}
+
+static void extract_some_back(void)
+{
+    serve();
+    (void)!rnl_extract(ends[0], 64);
 }
 
 /* Short requests and replies of AM-2, on endpoints of their own: who asks looks for answers, which takes longer. */
@@ -205,6 +230,10 @@ static const struct row {
     {"AM-2 poll, handler of a reply", am_ask_and_serve, am_collect, 1, 0, 421},
     {"AM-2 poll that finds nothing", NULL, am_collect, 1, 0, 137},
     {"native send, served", send_served, extract_native, 0, 0, 112}, /* the last ones: it is served from then on */
+    {"native begin, piece, end, served", send_stream_served, extract_native, 0, 0, 320},
+    {"512 bytes: begin, piece, end, served", send_medium_served, extract_native, 0, 0, 720},
+    {"extract with a limit, whole handler, served", ask_back, extract_some_back, 1, 0, 178},
+    {"extract with a limit that finds nothing, served", NULL, extract_some_back, 1, 0, 163},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

@@ -15,6 +15,7 @@ case $1 in
 conform)
     "$tree/scripts/vm" one "$tree/tests/vm/guest_conform.sh" >"$dir/out" 2>&1
     ok "datagrams over cards keep the contract, bare and inside faults" $?
+    check "a card's interrupt makes the descriptor readable, through uio too" grep -aq 'OK.*the descriptor tells of arrivals' "$dir/out"
     ;;
 conform-vfio)
     VM_APPEND=intel_iommu=on "$tree/scripts/vm" one "$tree/tests/vm/guest_conform.sh" -device intel-iommu,caching-mode=on >"$dir/out" 2>&1

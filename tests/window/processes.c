@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -340,6 +341,141 @@ static void killed_owner(struct side *s)
         progress(s);
 }
 
+/* The thread of each side works when its process is killed: the owner of the carried window, or its importer. */
+static void compute_until(struct side *s, int step)
+{
+    uint64_t end = test_now_ns() + (uint64_t)BOUND_NS;
+    while (atomic_load(&s->shared->step) < step) {
+        TEST_MUST(test_now_ns() < end);
+        test_sleep_ms(1);
+    }
+}
+
+static void served_survivor_owner(struct side *s)
+{
+    unsigned char *at;
+    unsigned peer;
+    TEST_MUST(rnl_progress_start(s->ep) == 0);
+    rnl_window *w = window(s, ID, RNL_OFFER_CARRIED, &at);
+    compute_until(s, 1);
+    const uint64_t seen = __atomic_load_n((uint64_t *)(void *)at, __ATOMIC_ACQUIRE);
+    TEST_MUST(seen > 0 && kill(s->other, SIGKILL) == 0);
+    test_sleep_ms(20); /* the thread meets the death first, if it is quick */
+    UNTIL(s, rnl_window_importers(w, &peer, 1) == 0);
+    TEST_MUST(rnl_window_revoke(w, -1) == 0 && rnl_quiet(s->ep, s->peer, BOUND_NS) == RNL_ERR_PEER_DEAD);
+}
+
+static void served_victim_importer(struct side *s)
+{
+    uint64_t was;
+    TEST_MUST(rnl_progress_start(s->ep) == 0);
+    for (rnl_import *m = import(s);; say(s, 1))
+        TEST_MUST(rnl_fetch_add(m, 0, 1, &was) == 0 || rnl_last_error()->status == RNL_ERR_PEER_DEAD);
+}
+
+static void served_survivor_importer(struct side *s)
+{
+    uint64_t was, turns = 0, end = test_now_ns() + (uint64_t)BOUND_NS;
+    int status;
+    rnl_import *m = import(s);
+    while ((status = rnl_fetch_add(m, 0, 1, &was)) == 0) {
+        TEST_MUST(was == turns++ && test_now_ns() < end);
+        if (turns == 200) /* the thread of that process is at work */
+            TEST_MUST(kill(s->other, SIGKILL) == 0);
+    }
+    TEST_MUST(status == RNL_ERR_PEER_DEAD && turns >= 200);
+    TEST_MUST(rnl_put(m, 0, &was, 8, 0) == RNL_ERR_PEER_DEAD && rnl_import_drop(m) == 0);
+}
+
+static void served_victim_owner(struct side *s)
+{
+    unsigned char *at;
+    TEST_MUST(rnl_progress_start(s->ep) == 0);
+    (void)window(s, ID, RNL_OFFER_CARRIED, &at);
+    compute_until(s, 1);
+}
+
+/* ---- descriptors that others hold, or nobody ---- */
+
+/* A child of the importer holds all descriptors of it, those of the pair and of the window among them, when it dies. */
+static void stolen_owner(struct side *s)
+{
+    unsigned char *at;
+    unsigned peer;
+    rnl_window *w = window(s, ID, 0, &at);
+    await(s, 1);
+    TEST_MUST(kill(s->other, SIGKILL) == 0);
+    UNTIL(s, rnl_window_importers(w, &peer, 1) == 0);
+    TEST_MUST(rnl_window_revoke(w, -1) == 0);
+    memset(at, 1, BYTES);
+    say(s, 2);
+    compute_until(s, 3);
+    for (size_t i = 0; i < BYTES; i++)
+        TEST_MUST(at[i] == 1);
+}
+
+/* The thief maps every file of that length which it finds among its descriptors, and what it has mapped already. */
+static void steal(struct side *s, void *mapped)
+{
+    struct stat about;
+    compute_until(s, 2);
+    memset(mapped, 0xbb, BYTES);
+    for (int fd = 0; fd < 256; fd++) {
+        void *at = fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size == BYTES
+                       ? mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                       : MAP_FAILED;
+        if (at != MAP_FAILED)
+            memset(at, 0xbb, BYTES);
+    }
+    say(s, 3);
+    _exit(0);
+}
+
+static void stolen_importer(struct side *s)
+{
+    rnl_import *m = import(s);
+    void *kept = mremap(((struct rnl_import_head *)(void *)m)->at, 0, BYTES, MREMAP_MAYMOVE);
+    TEST_MUST(kept != MAP_FAILED && madvise(kept, BYTES, MADV_DOFORK) == 0);
+    pid_t thief = fork(); /* it ends by itself, at the latest when its time is up */
+    TEST_MUST(thief >= 0);
+    if (thief == 0)
+        steal(s, kept);
+    say(s, 1);
+    for (;;)
+        pause();
+}
+
+/* A program that closes all descriptors, as daemons do, takes those of the library with them. */
+static void closed_owner(struct side *s)
+{
+    unsigned char *at;
+    unsigned peer;
+    rnl_window *w = window(s, ID, 0, &at);
+    await(s, 1);
+    UNTIL(s, rnl_window_importers(w, &peer, 1) == 0 || at[8] == 8);
+    say(s, 2);
+    TEST_MUST(rnl_window_free(w) == 0);
+    await(s, 3);
+}
+
+static void closed_importer(struct side *s)
+{
+    const uint64_t word = 8;
+    rnl_import *m = import(s);
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    say(s, 1);
+    int status = rnl_put(m, 8, &word, 8, 0);
+    TEST_MUST(status == 0 || status == RNL_ERR_PEER_DEAD);
+    uint64_t end = test_now_ns() + (uint64_t)BOUND_NS;
+    while (atomic_load(&s->shared->step) < 2) {
+        TEST_MUST(rnl_extract(s->ep, SIZE_MAX) != INT64_MIN); /* whatever it says, it returns */
+        TEST_MUST(test_now_ns() < end);
+    }
+    say(s, 3);
+    _exit(0); /* a close has nobody to talk to */
+}
+
 /* ---- fork ---- */
 
 static void fork_owner(struct side *s)
@@ -508,6 +644,11 @@ int main(void)
     stranger = 0;
     play("a killed importer is forgotten", killed_importer_owner, killed_importer);
     play("puts to a killed owner say so", killed_owner_importer, killed_owner);
+    play("an owner that computes forgets a killed importer", served_survivor_owner, served_victim_importer);
+    play("an owner killed while its thread serves is dead for importers", served_survivor_importer,
+         served_victim_owner);
+    play("descriptors that a thief holds reach no window, and keep no dead importer", stolen_owner, stolen_importer);
+    play("an importer without its descriptors holds nobody up", closed_owner, closed_importer);
     play("a forked child has copies, and no imports", fork_owner, fork_importer);
     play("ten thousand windows are offered and imported", many_owner, many_importer);
     play("forged messages reach nothing", forged_owner, forged_importer);

@@ -344,23 +344,12 @@ static double by_form(const struct closed_form *form, const struct experiment_pl
     return NAN;
 }
 
-/* The tuned system beside `name`, whose name begins with the row's: -tuned follows the row's name. NULL if none. */
-static const struct myri_system *tuned_of(const struct myri_row *r, const char *name)
-{
-    size_t n = strlen(r->field[MYRI_ROW_SYSTEM]);
-    char second[2 * MYRI_ROW_TEXT];
-    if (strncmp(name, r->field[MYRI_ROW_SYSTEM], n) != 0)
-        return NULL;
-    snprintf(second, sizeof second, "%.*s-tuned%s", (int)n, name, name + n);
-    return myri_system_find(second);
-}
-
 /* The row's own, the plan's, or with `tuned` that one's second firmware. */
 static const struct myri_system *system_of(const struct myri_row *r, const struct experiment_plan *p, int tuned)
 {
     int compares = p->kind == SHARE || p->kind == DIFFERENCE || p->kind == SAVED;
     const char *name = p->system && !compares ? p->system : r->field[MYRI_ROW_SYSTEM];
-    return tuned ? tuned_of(r, name) : myri_system_find(name);
+    return tuned ? myri_system_tuned(name) : myri_system_find(name);
 }
 
 int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *change, void *arg, struct myri_answer *a)
@@ -370,13 +359,13 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
         if (strcmp(plans[i].id, r->field[MYRI_ROW_ID]) == 0)
             p = &plans[i];
-    if (p ? !(c.system = system_of(r, p, tuned)) : tuned || !myri_row_is_shape(r))
+    if (p ? !(c.system = system_of(r, p, tuned)) : !myri_row_is_shape(r))
         return 0;
     int rc = myri_machine_builtin(r->field[MYRI_ROW_MACHINE], &c.machine);
     if (rc == 0 && change)
         rc = change(arg, &c.machine);
     if (rc == 0 && !p)
-        rc = a->answered = myri_shape_judge(r->field[MYRI_ROW_ID], &c.machine, c.whole, &a->truth);
+        rc = a->answered = myri_shape_judge(r->field[MYRI_ROW_ID], &c.machine, tuned, c.whole, &a->truth);
     if (rc < 0 || !p) {
         a->null = a->affine = NAN;
         return rc < 0 ? rc : 0;
@@ -415,7 +404,7 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
     case DIFFERENCE:
     case SAVED: {
         double other = 0;
-        const struct myri_system *with = tuned ? tuned_of(r, p->system) : NULL; /* both are tuned, or neither */
+        const struct myri_system *with = tuned ? myri_system_tuned(p->system) : NULL; /* both are tuned, or neither */
         if (tuned && !with)
             return 0;
         rc = measure(&c, NULL, p->measure, p->bytes, p->packet, &a->ours);

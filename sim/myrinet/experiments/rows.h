@@ -90,9 +90,10 @@ int myri_plan_order(myri_row_machine *change, void *arg, struct myri_order out[M
 
 /* ---- shapes.c: what the survey says in words, each judged as the row's note has it ---- */
 
-/* 1 with the truth, 0 when there is no such row, or an error of an experiment. Unless it is judged as a whole, the
- * first point that makes it false is the last. */
-int myri_shape_judge(const char *row, const struct myri_machine *, int whole, int *truth);
+/* 1 with the truth, 0 when there is no such row, or an error of an experiment. With `tuned` of the second firmwares: 0
+ * too if one of its systems has none. Unless it is judged as a whole, the first point that makes it false is the
+ * last. */
+int myri_shape_judge(const char *row, const struct myri_machine *, int tuned, int whole, int *truth);
 
 /* ---- fit.c: finds the fitted values of the machines, from rows of class fit and nothing else ---- */
 

@@ -14,10 +14,18 @@ enum { MANY = 20 }; /* messages, where many hosts take part */
 static const uint32_t receivers[] = {1, 2, 4, 8, 16, 31};
 enum { COUNTS = sizeof receivers / sizeof receivers[0], MIDDLE = 15 };
 
+/* Whether it is the second firmwares that are looked at. The probe has one firmware, and is what others are held
+ * against. */
+static _Thread_local int by_tuned;
+static const struct myri_system *find(const char *system)
+{
+    return by_tuned && strcmp(system, "probe") != 0 ? myri_system_tuned(system) : myri_system_find(system);
+}
+
 static void begin(const struct myri_machine *m, const char *system, enum myri_measure measure, uint32_t bytes,
                   struct myri_experiment *x)
 {
-    myri_experiment_init(x, myri_system_find(system), m, measure, bytes);
+    myri_experiment_init(x, find(system), m, measure, bytes);
 }
 
 /* Whether the next point is looked at: what is false at one is false, and the rest only shows by how much. */
@@ -49,15 +57,15 @@ static int to_all(const struct myri_machine *m, const char *system, uint32_t byt
     return value_of(&x, out);
 }
 
-static int multi_send_beats_repeats(const struct myri_machine *m, const char *system, int *truth)
+static int multi_send_beats_repeats(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     enum { TO = 8, MOST = 8192 };
     int rc = 0;
     *truth = 1;
     for (uint32_t bytes = 4; bytes <= MOST && goes_on(rc, truth); bytes *= 2) {
         double once = 0, repeated = 0;
-        rc = to_all(m, system, bytes, TO, MYRI_BY_SYSTEM, MYRI_BY_POLLS, &once);
-        rc = rc < 0 ? rc : to_all(m, system, bytes, TO, MYRI_BY_REPEATS, MYRI_BY_POLLS, &repeated);
+        rc = to_all(m, systems[0], bytes, TO, MYRI_BY_SYSTEM, MYRI_BY_POLLS, &once);
+        rc = rc < 0 ? rc : to_all(m, systems[0], bytes, TO, MYRI_BY_REPEATS, MYRI_BY_POLLS, &repeated);
         *truth &= once < repeated;
     }
     return rc;
@@ -99,18 +107,18 @@ static int growth(const struct myri_machine *m, const char *system, double *line
     return 0;
 }
 
-static int is_linear(const struct myri_machine *m, const char *system, int *truth)
+static int is_linear(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     double linear = 0, logarithmic = 0;
-    int rc = growth(m, system, &linear, &logarithmic);
+    int rc = growth(m, systems[0], &linear, &logarithmic);
     *truth = linear < logarithmic;
     return rc;
 }
 
-static int is_logarithmic(const struct myri_machine *m, const char *system, int *truth)
+static int is_logarithmic(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     double linear = 0, logarithmic = 0;
-    int rc = growth(m, system, &linear, &logarithmic);
+    int rc = growth(m, systems[0], &linear, &logarithmic);
     *truth = logarithmic < linear;
     return rc;
 }
@@ -129,26 +137,26 @@ static int saved_by_cards(const struct myri_machine *m, const char *system, uint
 static const uint32_t forwarded[] = {4, 1024};
 enum { FORWARDED = sizeof forwarded / sizeof forwarded[0] };
 
-static int cards_beat_hosts(const struct myri_machine *m, const char *system, int *truth)
+static int cards_beat_hosts(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     int rc = 0;
     *truth = 1;
     for (int i = 0; i < FORWARDED && goes_on(rc, truth); i++) {
         double saved = 0;
-        rc = saved_by_cards(m, system, forwarded[i], MYRI_BY_POLLS, &saved);
+        rc = saved_by_cards(m, systems[0], forwarded[i], MYRI_BY_POLLS, &saved);
         *truth &= saved > 0;
     }
     return rc;
 }
 
-static int by_more_with_interrupts(const struct myri_machine *m, const char *system, int *truth)
+static int by_more_with_interrupts(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     int rc = 0;
     *truth = 1;
     for (int i = 0; i < FORWARDED && goes_on(rc, truth); i++) {
         double polled = 0, interrupted = 0;
-        rc = saved_by_cards(m, system, forwarded[i], MYRI_BY_POLLS, &polled);
-        rc = rc < 0 ? rc : saved_by_cards(m, system, forwarded[i], MYRI_BY_INTERRUPTS, &interrupted);
+        rc = saved_by_cards(m, systems[0], forwarded[i], MYRI_BY_POLLS, &polled);
+        rc = rc < 0 ? rc : saved_by_cards(m, systems[0], forwarded[i], MYRI_BY_INTERRUPTS, &interrupted);
         *truth &= interrupted > polled;
     }
     return rc;
@@ -156,14 +164,12 @@ static int by_more_with_interrupts(const struct myri_machine *m, const char *sys
 
 /* ---- packets, and what overload costs ---- */
 
-static int larger_packets_are_faster(const struct myri_machine *m, const char *system, int *truth)
+static int larger_packets_are_faster(const struct myri_machine *m, const char *const *systems, int *truth)
 {
-    (void)system; /* several */
     enum { LEAST = 128, MOST = 1024, BYTES = 65536 };
-    static const char *const systems[] = {"simple", "fm2", "bip"};
     int rc = 0;
     *truth = 1;
-    for (int i = 0; i < 3 && goes_on(rc, truth); i++) {
+    for (int i = 0; systems[i] && goes_on(rc, truth); i++) {
         double before = 0, is = 0;
         for (uint32_t packet = LEAST; packet <= MOST && goes_on(rc, truth); packet *= 2, before = is) {
             struct myri_experiment x;
@@ -207,17 +213,13 @@ static int waste_is(const struct myri_machine *m, const char *const *systems, in
     return rc;
 }
 
-static int credits_waste_nothing(const struct myri_machine *m, const char *system, int *truth)
+static int credits_waste_nothing(const struct myri_machine *m, const char *const *systems, int *truth)
 {
-    (void)system; /* several */
-    static const char *const systems[] = {"fm1", "fm2", "fmmc", "lfc", NULL};
     return waste_is(m, systems, 0, truth);
 }
 
-static int refusals_and_drops_waste(const struct myri_machine *m, const char *system, int *truth)
+static int refusals_and_drops_waste(const struct myri_machine *m, const char *const *systems, int *truth)
 {
-    (void)system; /* several */
-    static const char *const systems[] = {"pm", "simple", NULL};
     return waste_is(m, systems, 1, truth);
 }
 
@@ -233,7 +235,7 @@ static int lower_across_bus(struct myri_experiment *x, int *truth)
     return rc;
 }
 
-static int polls_across_slow_transfers(const struct myri_machine *m, const char *system, int *truth)
+static int polls_across_slow_transfers(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     enum { LEAST = 256, MOST = 65536 };
     struct myri_experiment x;
@@ -243,7 +245,7 @@ static int polls_across_slow_transfers(const struct myri_machine *m, const char 
         begin(m, "probe", MYRI_LOCAL_RATE, bytes, &x);
         rc = lower_across_bus(&x, truth);
     }
-    begin(m, system, MYRI_STREAM_RATE, MOST, &x);
+    begin(m, systems[0], MYRI_STREAM_RATE, MOST, &x);
     return rc < 0 ? rc : lower_across_bus(&x, truth);
 }
 
@@ -263,12 +265,12 @@ static int interrupts_of(const struct myri_machine *m, const char *system, enum 
     return rc;
 }
 
-static int watchdog_spares_who_polls(const struct myri_machine *m, const char *system, int *truth)
+static int watchdog_spares_who_polls(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     double polls = 0, does_not = 0, without = 0;
-    int rc = interrupts_of(m, system, MYRI_BY_POLLS, &polls);
-    rc = rc < 0 ? rc : interrupts_of(m, system, MYRI_BY_INTERRUPTS, &does_not);
-    rc = rc < 0 ? rc : interrupts_of(m, "vmmc", MYRI_BY_POLLS, &without);
+    int rc = interrupts_of(m, systems[0], MYRI_BY_POLLS, &polls);
+    rc = rc < 0 ? rc : interrupts_of(m, systems[0], MYRI_BY_INTERRUPTS, &does_not);
+    rc = rc < 0 ? rc : interrupts_of(m, systems[1], MYRI_BY_POLLS, &without);
     *truth = polls == 0 && does_not == 1 && without == 1;
     return rc;
 }
@@ -304,24 +306,24 @@ static int follows(const struct myri_machine *m, const char *system, enum myri_m
     return rc;
 }
 
-static int hits_follow_the_upper(const struct myri_machine *m, const char *system, int *truth)
+static int hits_follow_the_upper(const struct myri_machine *m, const char *const *systems, int *truth)
 {
-    return follows(m, system, MYRI_LOCAL_RATE, truth);
+    return follows(m, systems[0], MYRI_LOCAL_RATE, truth);
 }
 
-static int misses_follow_the_lower(const struct myri_machine *m, const char *system, int *truth)
+static int misses_follow_the_lower(const struct myri_machine *m, const char *const *systems, int *truth)
 {
-    return follows(m, system, MYRI_PIN_RATE, truth);
+    return follows(m, systems[0], MYRI_PIN_RATE, truth);
 }
 
-static int hits_to_misses(const struct myri_machine *m, const char *system, int *truth)
+static int hits_to_misses(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     int rc = 0;
     *truth = 1;
     for (int i = 0; i < BLOCKS && goes_on(rc, truth); i++) {
         double hits = 0, misses = 0, upper = 0, lower = 0;
-        rc = rate(m, system, MYRI_STREAM_RATE, blocks[i], &hits);
-        rc = rc < 0 ? rc : rate(m, "vmmc2-misses", MYRI_STREAM_RATE, blocks[i], &misses);
+        rc = rate(m, systems[0], MYRI_STREAM_RATE, blocks[i], &hits);
+        rc = rc < 0 ? rc : rate(m, systems[1], MYRI_STREAM_RATE, blocks[i], &misses);
         rc = rc < 0 ? rc : rate(m, "probe", MYRI_LOCAL_RATE, blocks[i], &upper);
         rc = rc < 0 ? rc : rate(m, "probe", MYRI_PIN_RATE, blocks[i], &lower);
         *truth &= alike(hits / misses, upper / lower);
@@ -345,25 +347,25 @@ static int of_misses(const struct myri_machine *m, const char *system, uint32_t 
     return rc;
 }
 
-static int misses_interrupt(const struct myri_machine *m, const char *system, int *truth)
+static int misses_interrupt(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     enum { COUNT = 64 };
     uint64_t unet = 0, twice = 0, vmmc2 = 0;
-    int rc = of_misses(m, system, COUNT, &unet);
-    rc = rc < 0 ? rc : of_misses(m, system, 2 * COUNT, &twice);
-    rc = rc < 0 ? rc : of_misses(m, "vmmc2", COUNT, &vmmc2);
+    int rc = of_misses(m, systems[0], COUNT, &unet);
+    rc = rc < 0 ? rc : of_misses(m, systems[0], 2 * COUNT, &twice);
+    rc = rc < 0 ? rc : of_misses(m, systems[1], COUNT, &vmmc2);
     *truth = unet >= PLACES && twice == unet && vmmc2 == 0;
     return rc;
 }
 
-static int copies_cost_throughput(const struct myri_machine *m, const char *system, int *truth)
+static int copies_cost_throughput(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     int rc = 0;
     *truth = 1;
     for (uint32_t bytes = 64; bytes <= 4096 && goes_on(rc, truth); bytes *= 2) {
         double copied = 0, direct = 0;
-        rc = rate(m, system, MYRI_STREAM_RATE, bytes, &copied);
-        rc = rc < 0 ? rc : rate(m, "unet-mm", MYRI_STREAM_RATE, bytes, &direct);
+        rc = rate(m, systems[0], MYRI_STREAM_RATE, bytes, &copied);
+        rc = rc < 0 ? rc : rate(m, systems[1], MYRI_STREAM_RATE, bytes, &direct);
         *truth &= direct > copied;
     }
     return rc;
@@ -371,14 +373,14 @@ static int copies_cost_throughput(const struct myri_machine *m, const char *syst
 
 /* ---- data transfers: cut through ---- */
 
-static int cut_through_pays(const struct myri_machine *m, const char *system, int *truth)
+static int cut_through_pays(const struct myri_machine *m, const char *const *systems, int *truth)
 {
     int rc = 0;
     *truth = 1;
     for (uint32_t bytes = 1024; bytes <= 8192 && goes_on(rc, truth); bytes *= 2) {
         double cut = 0, stored = 0;
-        rc = rate(m, system, MYRI_ONE_WAY, bytes, &cut);
-        rc = rc < 0 ? rc : rate(m, "trapeze-store", MYRI_ONE_WAY, bytes, &stored);
+        rc = rate(m, systems[0], MYRI_ONE_WAY, bytes, &cut);
+        rc = rc < 0 ? rc : rate(m, systems[1], MYRI_ONE_WAY, bytes, &stored);
         *truth &= cut < stored;
     }
     return rc;
@@ -386,38 +388,44 @@ static int cut_through_pays(const struct myri_machine *m, const char *system, in
 
 /* ---- the rows ---- */
 
+enum { SYSTEMS = 5 };
 static const struct shape {
-    const char *id, *system;
-    int (*judge)(const struct myri_machine *, const char *system, int *truth);
+    const char *id, *systems[SYSTEMS]; /* the last is NULL */
+    int (*judge)(const struct myri_machine *, const char *const *systems, int *truth);
 } shapes[] = {
-    {"71a", "pm", multi_send_beats_repeats},
-    {"71b", "pm", is_linear},
-    {"71c", "lfc", is_logarithmic},
-    {"71d", "fmmc", is_logarithmic},
-    {"72a", "lfc", cards_beat_hosts},
-    {"72b", "lfc", by_more_with_interrupts},
-    {"72c", "fmmc", cards_beat_hosts},
-    {"72d", "fmmc", by_more_with_interrupts},
-    {"73", "simple", polls_across_slow_transfers},
-    {"74", "lfc", watchdog_spares_who_polls},
-    {"75", NULL, larger_packets_are_faster},
-    {"76a", NULL, credits_waste_nothing},
-    {"76b", NULL, refusals_and_drops_waste},
-    {"77a", "vmmc2", hits_follow_the_upper},
-    {"77b", "vmmc2-misses", misses_follow_the_lower},
-    {"77c", "vmmc2", hits_to_misses},
-    {"80b", "trapeze", cut_through_pays},
-    {"79a", "unet-mm", misses_interrupt},
-    {"79b", "unet", copies_cost_throughput},
+    {"71a", {"pm"}, multi_send_beats_repeats},
+    {"71b", {"pm"}, is_linear},
+    {"71c", {"lfc"}, is_logarithmic},
+    {"71d", {"fmmc"}, is_logarithmic},
+    {"72a", {"lfc"}, cards_beat_hosts},
+    {"72b", {"lfc"}, by_more_with_interrupts},
+    {"72c", {"fmmc"}, cards_beat_hosts},
+    {"72d", {"fmmc"}, by_more_with_interrupts},
+    {"73", {"simple"}, polls_across_slow_transfers},
+    {"74", {"lfc", "vmmc"}, watchdog_spares_who_polls},
+    {"75", {"simple", "fm2", "bip"}, larger_packets_are_faster},
+    {"76a", {"fm1", "fm2", "fmmc", "lfc"}, credits_waste_nothing},
+    {"76b", {"pm", "simple"}, refusals_and_drops_waste},
+    {"77a", {"vmmc2"}, hits_follow_the_upper},
+    {"77b", {"vmmc2-misses"}, misses_follow_the_lower},
+    {"77c", {"vmmc2", "vmmc2-misses"}, hits_to_misses},
+    {"80b", {"trapeze", "trapeze-store"}, cut_through_pays},
+    {"79a", {"unet-mm", "vmmc2"}, misses_interrupt},
+    {"79b", {"unet", "unet-mm"}, copies_cost_throughput},
 };
 
-int myri_shape_judge(const char *row, const struct myri_machine *machine, int whole, int *truth)
+int myri_shape_judge(const char *row, const struct myri_machine *machine, int tuned, int whole, int *truth)
 {
     by_the_first = !whole;
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        if (strcmp(shapes[i].id, row) == 0) {
-            int rc = shapes[i].judge(machine, shapes[i].system, truth);
-            return rc < 0 ? rc : 1;
-        }
+    by_tuned = tuned;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        if (strcmp(shapes[i].id, row) != 0)
+            continue;
+        for (const char *const *s = shapes[i].systems; *s; s++)
+            if (!find(*s))
+                return 0;
+        int rc = shapes[i].judge(machine, shapes[i].systems, truth);
+        return rc < 0 ? rc : 1;
+    }
     return 0;
 }

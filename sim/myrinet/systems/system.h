@@ -108,6 +108,9 @@ struct myri_system {
 
 extern const struct myri_system *const myri_systems[]; /* ends with NULL */
 const struct myri_system *myri_system_find(const char *name);
+/* The same with the second firmware, whose name has "-tuned" after the first, the second or the last of its words; or
+ * NULL. */
+const struct myri_system *myri_system_tuned(const char *name);
 
 /* Before a side is opened: its space, if it has one, and `out` with so many bytes. 0, or -1 with a fault. */
 int myri_side_begin(struct myri_side *, uint32_t bytes);

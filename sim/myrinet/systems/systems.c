@@ -26,6 +26,17 @@ const struct myri_system *myri_system_find(const char *name)
     return NULL;
 }
 
+const struct myri_system *myri_system_tuned(const char *name)
+{
+    for (size_t n = strcspn(name, "-");; n += 1 + strcspn(name + n + 1, "-")) {
+        char second[80];
+        snprintf(second, sizeof second, "%.*s-tuned%s", (int)n, name, name + n);
+        const struct myri_system *tuned = myri_system_find(second);
+        if (tuned || !name[n])
+            return tuned;
+    }
+}
+
 int myri_system_is_added(const struct myri_system *s)
 {
     for (const struct myri_added *a = added; a; a = a->next)

@@ -233,22 +233,42 @@ int rnl_i8255x_interrupts(int device)
     if (ioctl(device, VFIO_DEVICE_SET_IRQS, &irq.set) == 0)
         return fd;
     close(fd);
-    return -1;
+    int32_t rung; /* uio's own descriptor: EIO = its card has no line */
+    const bool has_line = read(device, &rung, sizeof rung) == sizeof rung || errno == EAGAIN;
+    return has_line ? device : -1;
 }
 
-/* vfio masks the line when it has rung. What caused it is taken away first, and frames are looked for last. */
-bool rnl_i8255x_arm(struct rnl_i8255x *c, int device)
+/* uio shuts the card's line when it has rung, where only the configuration space opens it again. */
+static void open_line(int line)
 {
+    uint16_t word;
+    if (pread(line, &word, sizeof word, RNL_I8255X_COMMAND_WORD) != sizeof word || !(word & RNL_I8255X_NO_INTERRUPT))
+        return;
+    word &= (uint16_t)~RNL_I8255X_NO_INTERRUPT;
+    (void)!pwrite(line, &word, sizeof word, RNL_I8255X_COMMAND_WORD);
+}
+
+/* vfio and uio mask the line when it has rung. What caused it is taken away first, and frames are looked for last. */
+bool rnl_i8255x_arm(struct rnl_i8255x *c, int event, int device, int line)
+{
+    uint64_t counted; /* by an eventfd; uio wants 4 bytes */
+    int32_t rung;
     struct vfio_irq_set unmask = {.argsz = sizeof unmask,
                                   .flags = VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_UNMASK,
                                   .index = VFIO_PCI_INTX_IRQ_INDEX,
                                   .count = 1};
     uint32_t bytes;
+    const bool by_uio = read(event, &counted, sizeof counted) < 0 && errno == EINVAL;
+    if (by_uio)
+        (void)!read(event, &rung, sizeof rung);
     if (c->gone)
         return false;
     put8(c, RNL_I8255X_ACK, 0xff);
     put8(c, RNL_I8255X_MASK, RNL_I8255X_MASK_ARMED);
-    (void)ioctl(device, VFIO_DEVICE_SET_IRQS, &unmask);
+    if (by_uio)
+        open_line(line);
+    else
+        (void)ioctl(device, VFIO_DEVICE_SET_IRQS, &unmask);
     return rnl_i8255x_next(c, &bytes) != NULL;
 }
 

@@ -44,11 +44,11 @@ void rnl_i8255x_kick(struct rnl_i8255x *c);
 const uint8_t *rnl_i8255x_next(struct rnl_i8255x *c, uint32_t *bytes);
 void rnl_i8255x_free(struct rnl_i8255x *c); /* the one that `next` returned */
 
-/* Interrupts, where the device is vfio's: a descriptor that is readable when one has come, or -1: there is no such way.
- * The caller's. */
+/* Interrupts: a descriptor that is readable when one has come, or -1: the card has no line. It is the
+ * caller's, or `device` itself: another descriptor of that file would outlive the memory (grant.h). */
 int rnl_i8255x_interrupts(int device);
-/* Lets one interrupt come, for the next frame. True: a frame is there already. */
-bool rnl_i8255x_arm(struct rnl_i8255x *c, int device);
+/* Lets one interrupt come, for the next frame, and takes from `event` that one has. True: a frame is there already. */
+bool rnl_i8255x_arm(struct rnl_i8255x *c, int event, int device, int line);
 void rnl_i8255x_disarm(struct rnl_i8255x *c);
 
 /* What is due every millisecond: restarts a unit that has stopped, and looks at the cable. False: the card is gone. */

@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "net/socket/i8255x/layout.h"
 
-enum { MEMORY_SPACE = 2, BUS_MASTER = 4, NO_INTERRUPT = 0x400, COMMAND_WORD = 4 }; /* of the configuration space */
-static const uint64_t iova = 0x40000000; /* an address of our choice, below 4 GiB */
+enum { MEMORY_SPACE = 2, BUS_MASTER = 4 }; /* bits of the command word */
+static const uint64_t iova = 0x40000000;   /* an address of our choice, below 4 GiB */
 
 static int failed(const char *slot, const char *what)
 {
@@ -76,15 +76,15 @@ static int bind_driver(const char *slot, const char *driver)
                     driver, driver);
 }
 
-/* Lets the card reach memory, or not. Its interrupts stay off, but for vfio's, which a process can ask for. */
+/* Lets the card reach memory, or not. Its interrupts stay off, but for vfio's: through uio whoever sleeps arms them. */
 static bool set_command_word(const struct rnl_i8255x_grant *g, bool master)
 {
     uint16_t c;
-    const off_t at = (off_t)(g->config_at + COMMAND_WORD);
+    const off_t at = (off_t)(g->config_at + RNL_I8255X_COMMAND_WORD);
     if (pread(g->config, &c, sizeof c, at) != sizeof c)
         return false;
-    c = (uint16_t)((c & ~(BUS_MASTER | NO_INTERRUPT)) | MEMORY_SPACE | (master ? BUS_MASTER : 0) |
-                   (g->container >= 0 && master ? 0 : NO_INTERRUPT));
+    c = (uint16_t)((c & ~(BUS_MASTER | RNL_I8255X_NO_INTERRUPT)) | MEMORY_SPACE | (master ? BUS_MASTER : 0) |
+                   (g->container >= 0 && master ? 0 : RNL_I8255X_NO_INTERRUPT));
     return pwrite(g->config, &c, sizeof c, at) == sizeof c;
 }
 
@@ -284,12 +284,14 @@ int rnl_i8255x_find(char slot[RNL_I8255X_CARDS][RNL_I8255X_SLOT_BYTES], enum rnl
 int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x_grant *out)
 {
     struct rnl_i8255x_grant g = {
-        .device = -1, .registers = -1, .memory = -1, .config = -1, .container = -1, .group = -1};
+        .device = -1, .registers = -1, .memory = -1, .line = -1, .config = -1, .container = -1, .group = -1};
     if (!is_slot(slot))
         return rnl_fail(RNL_ERR_ARG, "'%.40s' is no address of a card, which look like 0000:00:03.0 (lspci -D)", slot);
     if (!is_of_family(slot))
         return rnl_fail(RNL_ERR_ARG, "%s is no card of the 8255x family (8086:1209, 8086:1229)", slot);
     int status = way == RNL_I8255X_VFIO ? take_vfio(slot, &g) : take_uio(slot, &g);
+    if (status == 0 && (g.line = fcntl(g.config, F_DUPFD_CLOEXEC, 0)) < 0)
+        status = failed(slot, "there is no free descriptor: raise their limit (ulimit -n)");
     if (status == 0 && !set_command_word(&g, true))
         status = failed(slot, "its configuration space cannot be written");
     if (status < 0)
@@ -301,7 +303,7 @@ int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x
 
 void rnl_i8255x_give_back(struct rnl_i8255x_grant *g)
 {
-    int *const fd[] = {&g->device, &g->registers, &g->config, &g->memory, &g->group, &g->container};
+    int *const fd[] = {&g->device, &g->registers, &g->line, &g->config, &g->memory, &g->group, &g->container};
     if (g->config >= 0)
         (void)set_command_word(g, false);
     for (size_t i = 0; i < sizeof fd / sizeof fd[0]; i++) {
@@ -334,7 +336,7 @@ int rnl_i8255x_label(struct rnl_i8255x_grant *g, uint32_t wire)
 
 int rnl_i8255x_adopt(const int fd[RNL_I8255X_GRANT_FDS], struct rnl_i8255x_grant *out)
 {
-    const char *at = map_memory(fd[2]);
+    const char *at = map_memory(fd[3]);
     struct rnl_i8255x_label label;
     if (!at)
         return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "the memory of a card cannot be mapped");
@@ -344,7 +346,8 @@ int rnl_i8255x_adopt(const int fd[RNL_I8255X_GRANT_FDS], struct rnl_i8255x_grant
         return rnl_fail(RNL_ERR_SYSTEM, "descriptors that were to be a card's are none of a card that was taken");
     *out = (struct rnl_i8255x_grant){.device = fd[0],
                                      .registers = fd[1],
-                                     .memory = fd[2],
+                                     .line = fd[2],
+                                     .memory = fd[3],
                                      .registers_at = label.registers_at,
                                      .bus = label.bus,
                                      .wire = label.wire,

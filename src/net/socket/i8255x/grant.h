@@ -23,12 +23,13 @@ struct rnl_i8255x_grant {
     uint64_t registers_at; /* offset in `registers` */
     uint64_t bus;          /* the card's address of the memory */
     uint32_t wire;         /* the number of its wire, from 1; rnl_i8255x_take leaves 0 */
-    int config;            /* the configuration space; stays with who took the card */
+    int line;              /* the configuration space, for whoever drives the card: uio's line is armed again there */
+    int config;            /* the same; stays with who took the card */
     uint64_t config_at;
     int container, group; /* of vfio, and they stay, too; -1 = none */
 };
 
-enum { RNL_I8255X_CARDS = 4, RNL_I8255X_GRANT_FDS = 3, RNL_I8255X_SLOT_BYTES = 16 };
+enum { RNL_I8255X_CARDS = 4, RNL_I8255X_GRANT_FDS = 4, RNL_I8255X_SLOT_BYTES = 16 };
 
 /* Writes into `slot` the PCI addresses of the cards of this host that are to be had, in their order, and into `way`
  * how: those that the administrator has bound to vfio-pci or uio_pci_generic, and those that no driver has. A card that
@@ -42,7 +43,7 @@ int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x
 /* Gives a card that was taken its number of a wire, and leaves in its memory what whoever gets its descriptors has to
  * know. 0, RNL_ERR_SYSTEM. */
 int rnl_i8255x_label(struct rnl_i8255x_grant *g, uint32_t wire);
-/* Fills a grant from the three descriptors device, registers and memory of a card that was labelled, which stay the
+/* Fills a grant from the descriptors device, registers, line and memory of a card that was labelled, which stay the
  * caller's. 0, RNL_ERR_SYSTEM (they are none of a card). */
 int rnl_i8255x_adopt(const int fd[RNL_I8255X_GRANT_FDS], struct rnl_i8255x_grant *out);
 /* Takes the bus from the card, whoever still has descriptors of it, and closes these ones. */

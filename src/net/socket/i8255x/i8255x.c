@@ -23,8 +23,8 @@ enum {
 struct wire {
     struct rnl_i8255x card;
     struct rnl_socket_addr self;
-    int fd[3]; /* device, registers, memory: closed in this order */
-    int event; /* readable when it has interrupted; -1: it does not */
+    int fd[RNL_I8255X_GRANT_FDS]; /* device, registers, line, memory: closed in this order */
+    int event;                    /* readable when it has interrupted; -1: it does not */
     uint64_t sent, received, refused;
     bool posted, was_up; /* was_up: as of the last look, which frames.links tells of */
 };
@@ -245,14 +245,23 @@ static bool card_is_down(struct rnl_socket *s, const struct rnl_socket_addr *to)
     return w && !is_up(&w->card);
 }
 
+/* What uio says of a card that is gone is an error that never ends, which would let nobody sleep. */
+static void forget_event(const struct card_socket *k, struct wire *w)
+{
+    if (w->event == w->fd[0] && k->epoll >= 0)
+        (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, w->event, NULL);
+}
+
 static int card_arm(struct rnl_socket *s)
 {
     struct card_socket *k = of(s);
     int come = 0;
     for (uint32_t i = 0; i < k->wires; i++) {
-        uint64_t n;
-        (void)!read(k->wire[i].event, &n, sizeof n);
-        come |= rnl_i8255x_arm(&k->wire[i].card, k->wire[i].fd[0]);
+        struct wire *w = &k->wire[i];
+        if (w->card.gone)
+            forget_event(k, w);
+        else
+            come |= rnl_i8255x_arm(&w->card, w->event, w->fd[0], w->fd[2]);
     }
     k->armed = true;
     return come;
@@ -276,7 +285,7 @@ static void close_wires(struct card_socket *k)
 static void close_events(struct card_socket *k)
 {
     for (uint32_t i = 0; i < k->wires; i++)
-        if (k->wire[i].event >= 0)
+        if (k->wire[i].event >= 0 && k->wire[i].event != k->wire[i].fd[0])
             close(k->wire[i].event);
     if (k->epoll >= 0)
         close(k->epoll);
@@ -305,7 +314,7 @@ static void card_close(struct rnl_socket *s)
     close_wires(k);
     close_events(k);
     for (uint32_t i = 0; i < k->wires; i++)
-        for (int j = 0; j < 3; j++)
+        for (int j = 0; j < RNL_I8255X_GRANT_FDS; j++)
             close(k->wire[i].fd[j]);
     free(k);
 }
@@ -336,7 +345,8 @@ int rnl_i8255x_socket_new(const struct rnl_i8255x_grant *cards, uint32_t n, uint
         status = rnl_i8255x_open(&w->card, g);
         w->fd[0] = g->device;
         w->fd[1] = g->registers;
-        w->fd[2] = g->memory;
+        w->fd[2] = g->line;
+        w->fd[3] = g->memory;
         if (status == 0) {
             rnl_i8255x_address_of(w->card.mac, g->wire, port, &w->self);
             w->was_up = is_up(&w->card);

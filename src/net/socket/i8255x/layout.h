@@ -68,6 +68,7 @@ enum { /* commands; those of the command unit are in the high half of the byte *
        RNL_I8255X_RU_READY = 4 /* a state, not a command */
 };
 enum { RNL_I8255X_MASK_ALL = 1, RNL_I8255X_MASK_ARMED = 0xac /* but for a frame, and a receiver that ran out */ };
+enum { RNL_I8255X_COMMAND_WORD = 4, RNL_I8255X_NO_INTERRUPT = 0x400 }; /* of the configuration space; a bit of it */
 enum { RNL_I8255X_PORT_RESET = 0, RNL_I8255X_PORT_TEST = 1, RNL_I8255X_PORT_SELECTIVE = 2 };
 enum { /* a block's command word */
        RNL_I8255X_END = 0x8000,
