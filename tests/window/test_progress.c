@@ -646,7 +646,8 @@ static void a_call_that_begins_before_the_fence_wins(void **state)
     if (fenced->env->facts.have_membarrier) { /* else the thread asks for none */
         fenced->env->ops = &ops;
         assert_int_equal(rnl_progress_start(fenced), 0);
-        for (uint64_t end = test_now_ns() + (uint64_t)BOUND_NS; !atomic_load(&fenced->turn.serves);) {
+        for (uint64_t end = test_now_ns() + (uint64_t)BOUND_NS;
+             !atomic_load(&fenced->turn.serves) && atomic_load(&fenced->turn.holder) != RNL_TURN_ASLEEP;) {
             assert_true(test_now_ns() < end);
             sched_yield();
         }
