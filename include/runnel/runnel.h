@@ -79,7 +79,8 @@ enum { RNL_SHORT_MAX = 48 }; /* most bytes that rnl_send takes */
 typedef int rnl_stream_handler(rnl_stream *s, unsigned peer, void *ctx);
 /* Handles a whole message; runs once all of it has arrived. buf is private to this process and valid until the handler
  * returns (with RNL_IN_PLACE, buf lies where the peer can write). A message longer than rnl_limits.whole_max is taken
- * in and discarded, and the handler gets buf == NULL and its length; a message for which there is no memory waits.
+ * in and discarded: the handler gets buf == NULL and its length, and the sender is told with RNL_REASON_TOO_LONG. A
+ * message for which there is no memory waits.
  * Returns RNL_DONE or RNL_QUIT. */
 typedef int rnl_whole_handler(const void *buf, size_t n, unsigned peer, void *ctx);
 enum {
@@ -269,9 +270,12 @@ RNL_PUBLIC void rnl_on_death(rnl_endpoint *ep, rnl_death *f, void *arg);
 RNL_PUBLIC RNL_CHECK int rnl_readmit(rnl_endpoint *ep, unsigned peer);
 /* Function that rnl_on_rejected registers. */
 typedef void rnl_rejected(void *arg, unsigned peer, unsigned handler, unsigned reason, const void *buf, size_t n);
+enum { RNL_REASON_TOO_LONG = 256 };
 /* Registers f, which is called when a message that was sent with answer > 0 comes back rejected. f gets the handler,
- * the reason and the first n bytes of the message, at most 40. Any call may run f, and f must not send. NULL registers
- * nobody. */
+ * the reason and the first n bytes of the message, at most 40. A message longer than rnl_limits.whole_max to a handler
+ * of whole messages comes back with RNL_REASON_TOO_LONG and none of its bytes, whatever its answer; where nobody is
+ * registered, an extract or wait of the sender, or else its close, returns RNL_ERR_TOO_LONG once. Any call may run f,
+ * and f must not send. NULL registers nobody. */
 RNL_PUBLIC void rnl_on_rejected(rnl_endpoint *ep, rnl_rejected *f, void *arg);
 
 struct rnl_limits {

@@ -219,9 +219,9 @@ struct rnl_ep_credit {
     uint64_t budget, granted, kept_bytes; /* the limit; standing grants of all peers; kept messages */
     uint64_t post_bytes;
     uint64_t reassembly_bytes; /* bytes of collecting buffers now */
-    uint8_t starved;           /* a message waits for memory, not reported to the program yet */
+    uint8_t starved;           /* the program is to be told once: a message waits for memory, or was thrown away */
     uint8_t starved_before;    /* a message has waited for memory at some time */
-    int16_t starved_status;    /* what is reported: RNL_ERR_NO_MEMORY, or RNL_ERR_SYSTEM */
+    int16_t starved_status;    /* what is reported: RNL_ERR_NO_MEMORY, RNL_ERR_SYSTEM or RNL_ERR_TOO_LONG */
     uint64_t unjoined_ns;      /* peers.c: since when connections of peers cannot be joined; 0 = none is waited for */
     char starved_text[sizeof(((struct rnl_error *)0)->text)];
 };

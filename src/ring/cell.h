@@ -125,7 +125,7 @@ static_assert(offsetof(struct rnl_control_page, credit_reclaim) == 3216 &&
                   offsetof(struct rnl_control_page, credit_max) == 3240,
               "offsets of reclaimed credit");
 static_assert(sizeof(struct rnl_control_page) == 4096, "a control page is one page");
-enum { RNL_CONTROL_PAGE_VERSION = 4 };
+enum { RNL_CONTROL_PAGE_VERSION = 5 };
 enum rnl_armed {
     RNL_ARMED_CELLS = 1 /* ring the bell after publishing */,
     RNL_ARMED_ROOM = 2 /* ring the bell after returning room */,

@@ -101,7 +101,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     if (status < 0)
         return status;
     rnl_conn_shut(conn, RNL_SHUT_STREAM);
-    if (b->answer && !conn->lane1_polled) {
+    if ((b->answer || b->bound > RNL_WHOLE_MAX) && !conn->lane1_polled) { /* the latter may be rejected as too long */
         conn->lane1_polled = 1;
         rnl_ep_set_sole(ep);
     }

@@ -232,6 +232,18 @@ unsigned rnl_stream_leave_head(struct rnl_endpoint *ep, struct rnl_conn *conn, u
     return 0;
 }
 
+/* Records that a peer threw a message away, for a program that has no function to be told by. */
+static void note_too_long(struct rnl_endpoint *ep, const struct rnl_conn *conn, unsigned id)
+{
+    snprintf(ep->credit.starved_text, sizeof ep->credit.starved_text,
+             "rank %u threw away a message to its handler %u, which takes whole messages, of %u bytes at most: send "
+             "less, or have it take streams",
+             conn->rank, id, (unsigned)RNL_WHOLE_MAX);
+    ep->credit.starved = 1;
+    ep->credit.starved_status = RNL_ERR_TOO_LONG;
+    rnl_ep_set_pending(ep);
+}
+
 static unsigned take_rejected(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_header h)
 {
     struct rnl_rx *r = &conn->channel.rx[lane];
@@ -244,7 +256,7 @@ static unsigned take_rejected(struct rnl_endpoint *ep, struct rnl_conn *conn, un
     }
     rnl_rx_load(copy, rnl_rx_payload(r, h), sizeof copy);
     memcpy(&rejected, copy, sizeof rejected);
-    if (rejected.reason > 255 || rejected.bytes != len - sizeof rejected) {
+    if (rejected.reason > RNL_REASON_TOO_LONG || rejected.bytes != len - sizeof rejected) {
         rnl_ep_broken(ep, conn, "a malformed rejection");
         return 1;
     }
@@ -260,6 +272,8 @@ static unsigned take_rejected(struct rnl_endpoint *ep, struct rnl_conn *conn, un
         if (rnl_ep_forked(ep))
             return 1;
     }
+    if (rejected.reason == RNL_REASON_TOO_LONG && !ep->hooks.rejected)
+        note_too_long(ep, conn, RNL_HEADER_HANDLER(h));
     rnl_rx_leave(&conn->channel.rx[lane]);
     return 1;
 }

@@ -105,7 +105,8 @@ static int quiesce(struct rnl_endpoint *ep)
             if (starved_since_ns == 0)
                 starved_since_ns = now_ns;
             if (now_ns - starved_since_ns > STARVED_MAX_NS)
-                return ep->credit.starved_status /* a message that had waited for its handler before is not noted */
+                /* A message that had waited for its handler before is not noted. */
+                return ep->credit.starved_status && ep->credit.starved_status != RNL_ERR_TOO_LONG
                            ? rnl_fail(ep->credit.starved_status, "%s", ep->credit.starved_text)
                            : rnl_fail(RNL_ERR_NO_MEMORY, "a message waits for memory, and got none for a second");
         } else {
@@ -171,6 +172,8 @@ int rnl_close(rnl_endpoint *ep)
                           "%llu message%s dropped: no handler was registered for number %u; register it before %s",
                           (unsigned long long)ep->close.dropped, ep->close.dropped == 1 ? " was" : "s were",
                           ep->close.drop_id, ep->close.dropped == 1 ? "it arrives" : "they arrive");
+    if (status == 0 && ep->credit.starved && ep->credit.starved_status == RNL_ERR_TOO_LONG)
+        status = rnl_fail(RNL_ERR_TOO_LONG, "%s", ep->credit.starved_text);
     rnl_ep_leave(ep);
     rnl_ep_free(ep);
     return status;

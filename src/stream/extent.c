@@ -18,9 +18,10 @@ static int run_reassembled(struct rnl_endpoint *ep, struct rnl_stream *s, const 
         rnl_ep_set_pending(ep);
         return rnl_stream_run(ep, s, h);
     }
-    if (s->too_long)
+    if (s->too_long) {
+        rnl_stream_reject_too_long(ep, s);
         quit = rnl_stream_run_whole(ep, s, h, NULL, s->reassembled);
-    else if (s->reassembly)
+    } else if (s->reassembly)
         quit = rnl_stream_run_whole(ep, s, h, s->reassembly, s->reassembled);
     else
         quit = rnl_stream_run_whole(ep, s, h, s->at, (size_t)(s->end - s->at));
@@ -61,7 +62,8 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
         return rnl_ep_broken(ep, conn, "a message begun inside another, or longer than its bound");
     if (!h)
         return (int)rnl_stream_no_handler(ep, conn, lane, id);
-    int ready = rnl_stream_reply_ready(ep, conn, lane, e->reply_max);
+    bool may_be_too_long = h->whole && lane == 0 && e->bound > RNL_WHOLE_MAX; /* then its sender is told */
+    int ready = rnl_stream_reply_ready(ep, conn, lane, may_be_too_long && !e->reply_max ? 1 : e->reply_max);
     if (ready <= 0)
         return ready;
     rnl_stream_setup(s, rnl_rx_bulk_at(&conn->channel.rx[lane], e->start), e->published, id, e->reply_max);

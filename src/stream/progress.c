@@ -158,7 +158,8 @@ static int may_progress(struct rnl_endpoint *ep)
     return 0;
 }
 
-/* Reports to the program that a message waits for memory, and will until there is some. */
+/* Reports to the program that a message waits for memory, and will until there is some, or that a peer threw one
+ * away. */
 static RNL_NOINLINE int report_starved(struct rnl_endpoint *ep)
 {
     ep->credit.starved = 0;

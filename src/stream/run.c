@@ -4,34 +4,48 @@
  * on a coroutine, and is resumed when the bytes that it waits for have arrived. */
 #include "stream/stream_internal.h"
 
-static void reject(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reason)
+/* Sends a rejection with the first bytes of the message, for which room was reserved. */
+static void send_rejection(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reason, const void *head,
+                           uint32_t bytes)
 {
     struct rnl_conn *conn = s->conn;
     struct rnl_tx *t = &conn->channel.tx[1];
-    struct rnl_rejected_record r = {.reason = reason};
+    const struct rnl_rejected_record r = {.reason = reason, .bytes = bytes};
     int new_cell = 1;
-    if (!s->reply_max || s->replied || s->lane != 0 || s->lost)
-        return;
-    /* The message's first bytes are returned with the rejection. */
-    const unsigned char *head = s->base;
-    if (s->state == RNL_STREAM_INLINE) {
-        size_t arrived = (size_t)(s->end - s->base);
-        r.bytes = arrived < RNL_REJECTED_BYTES ? (uint32_t)arrived : RNL_REJECTED_BYTES;
-    } else { /* after a suspension their place belongs to the sender again */
-        head = conn->head;
-        r.bytes = s->head_bytes;
-    }
-    rnl_header key = rnl_header_key(RNL_CELL_REJECTED, s->handler, sizeof r + r.bytes);
+    rnl_header key = rnl_header_key(RNL_CELL_REJECTED, s->handler, sizeof r + bytes);
     unsigned char *at = rnl_tx_place(t, key, &new_cell);
     if (!at)
         return; /* cannot happen: room was reserved before the handler ran */
     memcpy(at, &r, sizeof r);
-    if (r.bytes)
-        memcpy(at + sizeof r, head, r.bytes);
-    rnl_stream_publish(ep, conn, 1, key, at + sizeof r + r.bytes, new_cell, 0);
+    if (bytes)
+        memcpy(at + sizeof r, head, bytes);
+    rnl_stream_publish(ep, conn, 1, key, at + sizeof r + bytes, new_cell, 0);
     rnl_tx_close_other(t);
-    s->replied = 1;
     ep->c->refused_sent++;
+}
+
+static void reject(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reason)
+{
+    if (!s->reply_max || s->replied || s->lane != 0 || s->lost)
+        return;
+    /* The message's first bytes are returned with the rejection. */
+    const unsigned char *head = s->base;
+    uint32_t bytes;
+    if (s->state == RNL_STREAM_INLINE) {
+        size_t arrived = (size_t)(s->end - s->base);
+        bytes = arrived < RNL_REJECTED_BYTES ? (uint32_t)arrived : RNL_REJECTED_BYTES;
+    } else { /* after a suspension their place belongs to the sender again */
+        head = s->conn->head;
+        bytes = s->head_bytes;
+    }
+    send_rejection(ep, s, reason, head, bytes);
+    s->replied = 1;
+}
+
+void rnl_stream_reject_too_long(struct rnl_endpoint *ep, struct rnl_stream *s)
+{
+    if (s->lane == 0 && !s->conn->gone)
+        send_rejection(ep, s, RNL_REASON_TOO_LONG, NULL, 0);
 }
 
 bool rnl_stream_ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending)

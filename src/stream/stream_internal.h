@@ -148,6 +148,8 @@ RNL_INLINE void rnl_stream_setup(struct rnl_stream *s, const unsigned char *at, 
 int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
 bool rnl_stream_run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf,
                           size_t n);
+/* Tells the sender of a message that its handler cannot take it whole; room for that was reserved when it began. */
+void rnl_stream_reject_too_long(struct rnl_endpoint *ep, struct rnl_stream *s);
 /* Does what a handler's return value asks for. Returns true for RNL_QUIT. */
 bool rnl_stream_ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending);
 /* Starts the handler on a coroutine. Returns 0, RNL_NO_ROOM (no stack is free) or RNL_ERR_NO_MEMORY. */

@@ -145,12 +145,61 @@ static int posted(rnl_endpoint *from, rnl_endpoint *to, const struct rnl_message
     return status;
 }
 
+static void count_too_long(void *arg, unsigned peer, unsigned handler, unsigned reason, const void *buf, size_t n)
+{
+    TEST_MUST(peer == 1 && handler == LATE && reason == RNL_REASON_TOO_LONG && buf && n == 0);
+    ++*(unsigned *)arg;
+}
+
+/* Sends n bytes to the handler LATE of rank 1, and returns how often the sender's extracts and waits have said that
+ * they were too many. */
+static unsigned times_told(struct fixture *f, size_t n, size_t bound, size_t answer)
+{
+    const struct rnl_message b = {.peer = 1, .handler = LATE, .bound = bound, .answer = answer};
+    const struct rnl_buffer piece = {test_pattern(9, 0), n};
+    unsigned told = 0;
+    TEST_MUST(rnl_post(f->a, &b, &piece, 1, NULL, NULL) == 0);
+    for (unsigned i = 0; i < 400; i++) {
+        drain(f->b);
+        int64_t status = i % 2 ? rnl_wait(f->a, 0) : rnl_extract(f->a, SIZE_MAX);
+        TEST_MUST(status >= 0 || status == RNL_ERR_TOO_LONG || status == RNL_TIMED_OUT);
+        if (status != RNL_ERR_TOO_LONG)
+            continue;
+        TEST_MUST(strstr(rnl_last_error()->text, "rank 1 threw away a message to its handler "));
+        TEST_MUST(strstr(rnl_last_error()->text, "1048576 bytes"));
+        told++;
+    }
+    return told;
+}
+
+static void the_sender_of_a_whole_message_that_is_too_long_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct place p = {.ep = f->b};
+    struct rnl_limits l;
+    unsigned told = 0;
+    rnl_get_limits(f->b, &l);
+    size_t most = l.whole_max;
+    assert_int_equal(rnl_handler_whole(f->b, LATE, where_is_it, &p, 0), LATE);
+    for (size_t answer = 0; answer < 200; answer += 100) {
+        assert_int_equal(times_told(f, most, most + 5, answer), 0); /* not longer than allowed, though it might be */
+        assert_int_equal(times_told(f, most + 1, most + 1, answer), 1);
+        assert_int_equal(times_told(f, 3 * most, 3 * most, answer), 1);
+    }
+    rnl_on_rejected(f->a, count_too_long, &told);
+    assert_int_equal(times_told(f, most + 1, most + 1, 0), 0);
+    assert_int_equal(told, 1);
+    assert_int_equal(p.count, 7);
+}
+
 static void a_whole_message_that_is_too_long_is_thrown_away_and_told(void **state)
 {
     struct fixture *f = *state;
     struct place p = {.ep = f->b};
     struct rnl_limits l;
+    unsigned told = 0;
     rnl_get_limits(f->b, &l);
+    rnl_on_rejected(f->a, count_too_long, &told);
     assert_int_equal(rnl_handler_whole(f->b, LATE, where_is_it, &p, 0), LATE);
     for (size_t more = 1; more < 100000; more += 99998) {
         const struct rnl_message b = {.peer = 1, .handler = LATE, .bound = l.whole_max + 99999};
@@ -445,6 +494,7 @@ int main(void)
         cmocka_unit_test(numbers_go_from_1_up_and_run_out),
         TEST(a_whole_message_is_private_or_in_place),
         TEST(a_whole_message_that_is_too_long_is_thrown_away_and_told),
+        TEST(the_sender_of_a_whole_message_that_is_too_long_is_told),
         TEST(no_progress_and_no_waiting_inside_a_handler),
         TEST(what_a_handler_left_open_is_the_programs),
         TEST(a_ring_does_not_grow_under_an_open_message),

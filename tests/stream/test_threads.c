@@ -70,6 +70,13 @@ static int whole(const void *buf, size_t n, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
+/* Only messages to WHOLE come back, as those that were too long for it. */
+static void back(void *ctx, unsigned peer, unsigned handler, unsigned reason, const void *buf, size_t n)
+{
+    struct fighter *f = ctx;
+    TEST_MUST(peer < f->t->size && handler == WHOLE && reason == RNL_REASON_TOO_LONG && buf && n == 0);
+}
+
 /* Sends on to another rank if it can, and answers. */
 static int echo(rnl_stream *s, unsigned peer, void *ctx)
 {
@@ -142,6 +149,7 @@ static void fight(struct test_thread *t)
     TEST_MUST(rnl_handler_whole(t->ep, WHOLE, whole, f, t->rank & 1 ? RNL_IN_PLACE : 0) == WHOLE);
     TEST_MUST(rnl_handler_stream(t->ep, ECHO, echo, f) == ECHO);
     TEST_MUST(rnl_handler_whole(t->ep, ANSWER, answer, f, 0) == ANSWER);
+    rnl_on_rejected(t->ep, back, f);
     for (unsigned i = 0; i < f->w->messages; i++) {
         strike(f);
         if (test_random_one_in(&f->r, 6))

@@ -438,6 +438,9 @@ static int whole_handler(const void *buf, size_t n, unsigned peer, void *ctx)
         world_wrong(w, "whole message of %zu bytes is thrown away", n);
     if (buf)
         is_pattern(w, m, buf, 0, n, "whole");
+    else
+        expect_back(w, m,
+                    (struct reply){.id = m->id, .refused = 1, .handler = m->handler, .reason = RNL_REASON_TOO_LONG});
     sends_on(w, m, at->rank, &r);
     ends(w, m);
     return test_random_one_in(&r, 12) ? RNL_QUIT : RNL_DONE;
