@@ -217,7 +217,8 @@ enum { RNL_ANY_ID = -1 };
  * anything. Returns the id, or RNL_ERR_HANDLER. */
 RNL_PUBLIC RNL_CHECK int rnl_handler_stream(rnl_endpoint *ep, int id, rnl_stream_handler *h, void *ctx);
 /* Returns the number of the handler that has overrun its stack: it runs now, and `address`, which a SIGSEGV could not
- * touch (si_addr), lies below its stack. Otherwise returns RNL_ERR_HANDLER, and leaves no record. For the program's own
+ * touch (si_addr), lies below its stack. Otherwise returns RNL_ERR_HANDLER, and leaves no record. ep may be NULL: any
+ * endpoint of the calling thread, also those that FM, AM and the other interfaces keep. For the program's own
  * handler of SIGSEGV, which needs a stack of its own (sigaltstack), in the thread that calls the endpoint: it takes no
  * lock. The library itself handles no signal. */
 RNL_PUBLIC int rnl_overrun(const rnl_endpoint *ep, const void *address);

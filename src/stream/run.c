@@ -89,6 +89,8 @@ bool rnl_stream_run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const s
     return ending == RNL_QUIT;
 }
 
+_Thread_local const struct rnl_stream *rnl_stream_on_own_stack;
+
 static void entry(struct rnl_coro *self, void *arg)
 {
     struct rnl_stream *s = arg;
@@ -122,7 +124,10 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     s->drop = (h->flags & RNL_HANDLER_DROP) != 0;
     ep->fast.in_handler = 1u + s->lane;
     ep->work.running = s;
+    const struct rnl_stream *outer = rnl_stream_on_own_stack; /* of another endpoint, whose handler calls this one */
+    rnl_stream_on_own_stack = s;
     int status = rnl_coro_start(ep->coros, entry, s, &co);
+    rnl_stream_on_own_stack = outer;
     ep->work.running = NULL;
     ep->fast.in_handler = before;
     if (rnl_ep_forked(ep))
@@ -148,7 +153,10 @@ static void resume(struct rnl_endpoint *ep, struct rnl_stream *s)
     s->state = RNL_STREAM_RUNNING;
     ep->fast.in_handler = 1u + s->lane;
     ep->work.running = s;
+    const struct rnl_stream *outer = rnl_stream_on_own_stack;
+    rnl_stream_on_own_stack = s;
     int again = rnl_coro_resume(s->coro);
+    rnl_stream_on_own_stack = outer;
     ep->work.running = NULL;
     ep->fast.in_handler = before;
     if (rnl_ep_forked(ep)) {

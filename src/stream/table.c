@@ -51,8 +51,8 @@ void rnl_stream_attach(struct rnl_endpoint *ep)
 
 int rnl_overrun(const rnl_endpoint *ep, const void *address)
 {
-    const struct rnl_stream *s =
-        ep->work.running; /* others cannot be at their stacks' ends, since they are suspended */
+    /* Others cannot be at their stacks' ends, since they are suspended. */
+    const struct rnl_stream *s = ep ? ep->work.running : rnl_stream_on_own_stack;
     return s && s->coro && rnl_coro_guards(s->coro, address) ? s->handler : RNL_ERR_HANDLER;
 }
 

@@ -440,7 +440,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     char said[64];
     (void)signal, (void)context;
     int handler = rnl_overrun(overrun, info->si_addr);
-    int n = snprintf(said, sizeof said, "handler %d, elsewhere %d\n", handler, rnl_overrun(overrun, said));
+    int n = snprintf(said, sizeof said, "handler %d, elsewhere %d, of any %d\n", handler, rnl_overrun(overrun, said),
+                     rnl_overrun(NULL, info->si_addr));
     (void)!write(STDERR_FILENO, said, (size_t)n);
     _exit(9);
 }
@@ -484,7 +485,7 @@ static void a_handler_that_overruns_its_stack_is_named(void **state)
         skip();
     }
     struct child_end end = in_child(begin_and_overrun);
-    assert_string_equal(end.said, "handler 42, elsewhere -18\n");
+    assert_string_equal(end.said, "handler 42, elsewhere -18, of any 42\n");
     assert_int_equal(end.status, 9);
 }
 
