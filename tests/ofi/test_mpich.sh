@@ -73,12 +73,16 @@ for folder in attr comm pt2pt datatype coll rma errors/{attr,basic,coll,comm,dat
     for list in "${lists[@]}"; do
         [ ! -e "$list" ] || present+=("$list")
     done
+    [ "${#present[@]}" -gt 0 ] || continue
     mapfile -t lines < <(grep -hE '^[A-Za-z_]' "${present[@]}")
     if [ "$what" = core ]; then # of each program the first line
         mapfile -t lines < <(printf '%s\n' "${lines[@]}" | awk -v folder="$folder/" -v core="$core" 'index(core, " " folder $1 " ") && !seen[$1]++')
     fi
     mapfile -t names < <(printf '%s\n' "${lines[@]}" | awk 'NF { print $1 }' | sort -u)
     [ "${#names[@]}" -gt 0 ] || continue
+    for name in "${names[@]}"; do
+        core=${core/" $folder/$name "/ }
+    done
     nice make -s -k "-j${SUITES_JOBS:-2}" "${names[@]}" >"$dir/made" 2>&1
     cd "$dir" || exit 1
     for text in "${lines[@]}"; do
@@ -90,4 +94,8 @@ for folder in attr comm pt2pt datatype coll rma errors/{attr,basic,coll,comm,dat
         line "$folder" "${words[@]}"
     done
 done
+if [ "$only" = . ]; then
+    [[ $core =~ ^\ *$ ]]
+    ok "what the core names is in the suite's lists:${core%% }" $?
+fi
 exit "$failed"

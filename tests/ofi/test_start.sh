@@ -62,7 +62,7 @@ run -n 2 --mpi python3 speak.py spawn && grep -q 'rank 0 on .* wants to start mo
 ok 'PMI-1: who wants more processes is told why not' $?
 
 # ---- MPIs ----
-cases() { # NAME, compiled by mpicc.NAME
+cases() { # NAME, compiled by mpicc.NAME, and what it says of processes that want to meet
     local n
     mpicc."$1" -O1 -o ring."$1" "$tree"/tests/ofi/ring.c >said 2>&1 && mpicc."$1" -O1 -o spawn."$1" "$tree"/tests/ofi/spawn.c >>said 2>&1
     ok "$1: programs compile" $?
@@ -80,12 +80,18 @@ cases() { # NAME, compiled by mpicc.NAME
     ok "$1: an abort ends the job with its status" $?
     status 137 run -n 3 ./spawn."$1" die && [ "$(grep -c '^runnel: .*rank 1 on' err)" = 1 ]
     ok "$1: a death ends the job with a sentence that names the rank" $?
+    mpicc."$1" -O1 -o meets."$1" "$tree"/tests/ofi/meets.c >said 2>&1
+    ! run --timeout 60 -n 4 ./meets."$1" within && grep -qE "$2" err && ! grep -q 'met$' said && ! grep -q 'was not done' err
+    ok "$1: ranks that accept and connect are refused at once" $?
+    rm -f port
+    ! run --timeout 60 -n 2 ./meets."$1" accept port && grep -qE "$2" err
+    ok "$1: a job that accepts another is refused at once" $?
     run -n 2 --mpi sh -c "exec ./ring.$1" && grep -qx 'ring of 2' said
     ok "$1: behind a shell" $?
 }
 have() { command -v "mpicc.$1" >/dev/null; }
 if have mpich; then
-    cases mpich
+    cases mpich 'not supported with ucx'
     if ldd ring.mpich | grep -q libucp; then
         timeout 60 "$runnel" mpi "$runnel" run -n 2 ./ring.mpich >said 2>err </dev/null
         [ $? = 69 ] && grep -q 'ring.mpich uses an MPI that is built on UCX' err && [ ! -s said ]
@@ -98,7 +104,7 @@ if ! have openmpi || ! "$runnel" run -n 2 --mpi true 2>/dev/null; then
     echo '# Open MPI is not installed (openmpi-bin, libopenmpi-dev), or there is no PMIx (libpmix-dev)'
     exit "$failed"
 fi
-cases openmpi
+cases openmpi 'does not support accept/connect'
 if [ -e "$build/adapters/ofi/librnl-fi.so" ] && ! grep -qE '__(asan|tsan)_init' "$build/adapters/ofi/librnl-fi.so"; then
     for n in 2 3 4; do
         timeout -k 5 120 "$runnel" mpi "$runnel" run --timeout 100 -n $n ./ring.openmpi >said 2>err </dev/null && grep -qx "ring of $n" said
