@@ -83,7 +83,7 @@ static void a_window_below_a_packet_is_judged_before_it_is_used(void **state)
     assert_int_equal(p->fate_arg[1], 0);
 }
 
-static void every_sixteenth_packet_is_acknowledged_and_a_gap_at_once(void **state)
+static void every_sixteenth_packet_is_acknowledged_and_a_gap_sooner(void **state)
 {
     (void)state;
     struct rnl_received r;
@@ -98,13 +98,26 @@ static void every_sixteenth_packet_is_acknowledged_and_a_gap_at_once(void **stat
     assert_int_equal(r.due_ns, 0);
     rnl_received_ack_sent(&r);
     assert_int_equal(r.due_ns, UINT64_MAX);
-    rnl_received_data(&r, 18, 0, 0, 16, 25000, 300);
-    assert_int_equal(r.due_ns, 0); /* 17 is missing */
+    for (uint64_t n = 18; n <= 24; n++) { /* 17 is missing, in a long stream */
+        rnl_received_data(&r, n, 0, 0, 16, 25000, 300);
+        assert_int_equal(r.due_ns, 300 + 25000);
+    }
+    rnl_received_data(&r, 25, 0, 0, 16, 25000, 300);
+    assert_int_equal(r.due_ns, 0);
     rnl_received_ack_sent(&r);
-    rnl_received_data(&r, 17, 0, 0, 16, 25000, 300);
+    for (uint64_t n = 26; n <= 40; n++) { /* nothing is missing since then */
+        rnl_received_data(&r, n, 0, 0, 16, 25000, 400);
+        assert_int_equal(r.due_ns, 400 + 25000);
+    }
+    rnl_received_data(&r, 17, 0, 0, 16, 25000, 400);
     assert_int_equal(r.due_ns, 0); /* it was late */
     rnl_received_ack_sent(&r);
-    rnl_received_data(&r, 19, 1, 0, 16, 25000, 300);
+    rnl_received_data(&r, 41, 1, 0, 16, 25000, 500);
+    rnl_received_ack_sent(&r); /* of one packet: what is under way is short */
+    rnl_received_data(&r, 43, 0, 0, 16, 25000, 500);
+    assert_int_equal(r.due_ns, 0); /* 42 is missing */
+    rnl_received_ack_sent(&r);
+    rnl_received_data(&r, 44, 1, 0, 16, 25000, 500);
     assert_int_equal(r.due_ns, 0); /* it asked */
 }
 
@@ -364,7 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_window_below_a_packet_is_judged_before_it_is_used, end),
-        cmocka_unit_test_teardown(every_sixteenth_packet_is_acknowledged_and_a_gap_at_once, end),
+        cmocka_unit_test_teardown(every_sixteenth_packet_is_acknowledged_and_a_gap_sooner, end),
         cmocka_unit_test_teardown(each_quarter_of_a_window_is_to_be_acknowledged_at_once, end),
         cmocka_unit_test_teardown(what_is_lost_in_the_middle_is_sent_again_within_a_round_trip, end),
         cmocka_unit_test_teardown(the_last_packet_lost_is_found_by_a_probe, end),

@@ -73,8 +73,10 @@ void rnl_received_data(struct rnl_received *received, uint64_t number, int asked
                        uint32_t delay_ns, uint64_t now_ns)
 {
     if (number > received->largest) {
-        if (number != received->largest + 1)
-            received->ack_now = 1;
+        if (number != received->largest + 1) {
+            received->gap = 1;
+            received->ack_now |= !received->in_runs;
+        }
         advance(received, number);
         received->largest_ns = now_ns;
     } else {
@@ -89,7 +91,8 @@ void rnl_received_data(struct rnl_received *received, uint64_t number, int asked
         received->ect++;
     if (received->unacknowledged < UINT16_MAX)
         received->unacknowledged++;
-    if (asked || received->unacknowledged >= every || RNL_BUGGIFY("an acknowledgement is not kept for company"))
+    if (asked || received->unacknowledged >= (received->gap ? (every + 1) / 2 : every) ||
+        RNL_BUGGIFY("an acknowledgement is not kept for company"))
         received->ack_now = 1;
     if (received->ack_now)
         received->due_ns = 0;

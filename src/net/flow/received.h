@@ -4,15 +4,22 @@
  * numbers and rejects what is older or has arrived before, so nothing is taken in twice and nothing can be replayed.
  *
  * An acknowledgement is sent at once if the peer requests it, or if a packet is missing or out of order; otherwise
- * after `every` packets, or `delay` after the first. Packets that carry only an acknowledgement are not acknowledged,
- * and numbers that the peer is known to have seen acknowledged are not repeated. */
+ * after `every` packets, or `delay` after the first. Where the one before was of several packets, a missing one only
+ * makes it due after half as many: at once, 5 % of loss would double the acknowledgements of a long stream, and their
+ * cost. Packets that carry only an acknowledgement are not acknowledged, and numbers that the peer is known to have
+ * seen acknowledged are not repeated. */
 #ifndef RNL_NET_FLOW_RECEIVED_H
 #define RNL_NET_FLOW_RECEIVED_H
 
 #include "net/wire/packet.h"
 #include <stdbool.h>
 
-enum { RNL_RECEIVED_BITS = 512, RNL_RECEIVED_WORDS = RNL_RECEIVED_BITS / 64, RNL_RECEIVED_JUMBO = 8972 };
+enum {
+    RNL_RECEIVED_BITS = 512,
+    RNL_RECEIVED_WORDS = RNL_RECEIVED_BITS / 64,
+    RNL_RECEIVED_JUMBO = 8972,
+    RNL_RECEIVED_RUN = 4
+};
 
 struct rnl_received {
     uint64_t largest;                  /* 0 = none yet */
@@ -24,6 +31,8 @@ struct rnl_received {
     uint64_t word[RNL_RECEIVED_WORDS]; /* bit n % RNL_RECEIVED_BITS, for largest - RNL_RECEIVED_BITS < n <= largest */
     uint32_t ce, ect;                  /* packets that arrived marked, and as ECN-capable without a mark */
     uint16_t unacknowledged;           /* packets since the last acknowledgement */
+    uint8_t gap;                       /* since then a packet was found missing */
+    uint8_t in_runs;                   /* the last acknowledgement was of RNL_RECEIVED_RUN packets or more */
     uint8_t ack_now;                   /* an acknowledgement is sent at once */
 };
 
@@ -52,7 +61,9 @@ bool rnl_received_ack(const struct rnl_received *received, uint64_t now_ns, stru
 /* Notes that this acknowledgement was sent. */
 RNL_INLINE void rnl_received_ack_sent(struct rnl_received *received)
 {
+    received->in_runs = received->unacknowledged >= RNL_RECEIVED_RUN;
     received->unacknowledged = 0;
+    received->gap = 0;
     received->ack_now = 0;
     received->due_ns = UINT64_MAX;
 }
