@@ -212,8 +212,8 @@ int rnl_ep_enter_slow(struct rnl_endpoint *ep)
 
 const char *rnl_ep_threads_text(const struct rnl_endpoint *ep)
 {
-    return ep->wait.many_threads ? " (several threads have called this endpoint, which was opened without RNL_SHARED: "
-                                   "two at once can cause this)"
+    return ep->wait.many_threads ? " (or several threads called this endpoint at once: open it shared (RNL_SHARED, or "
+                                   "the interface's option for threads))"
                                  : "";
 }
 

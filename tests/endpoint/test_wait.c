@@ -412,7 +412,8 @@ static void a_second_thread_in_an_endpoint_that_is_not_shared_is_told(void **sta
     test_seam_break_protocol(f->a, 1);
     while (rnl_extract(f->b, SIZE_MAX) != RNL_ERR_PEER_BROKEN && rnl_get_counters(f->b)->broken == 0)
         ;
-    SAYS(RNL_ERR_PEER_BROKEN, "rank 0", "several threads", "RNL_SHARED"); /* it need not be the peer's fault */
+    /* It need not be the peer's fault. */
+    SAYS(RNL_ERR_PEER_BROKEN, "rank 0", "several threads", "RNL_SHARED", "option for threads");
 }
 
 int main(void)
