@@ -208,6 +208,7 @@ static void a_host_that_did_not_answer_hides_nothing_of_the_others(void **state)
     h->other_release = true;
     is_found(RNL_FINDING_STOPS, "version", "b", NULL);
     report->host[0].facts.files_hard = 1;
+    rnl_findings_free(&all);
     rnl_findings_draw(report, &all);
     assert_int_equal(all.n, 2);
 }
