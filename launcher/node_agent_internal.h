@@ -70,6 +70,7 @@ struct rnl_node_agent {
     struct rnl_host_info *info;  /* by host */
     int *sockets;                /* the UDP sockets of this host's ranks, until job/agent.h takes them over */
     struct rnl_xdp_queue *queue; /* of the ranks that have AF_XDP sockets, or NULL */
+    struct rnl_notes *notes;     /* why there is no queue; runnel info shows it for each rank */
     struct rnl_i8255x_grant card[RNL_JOB_CARDS_MAX]; /* node_cards.c: taken from this host; wire 0 = none */
     struct rnl_host_probe *probe;
     int probe_fd;

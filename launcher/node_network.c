@@ -5,10 +5,12 @@
 #include "launcher/node_agent_internal.h"
 
 #include "base/env.h"
+#include "base/notes.h"
 #include "job/net.h"
 #include "net/socket/xdp/queue.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,6 +84,9 @@ int *rnl_node_network_rings(struct rnl_node_agent *n)
         rings[i] = rnl_xdp_queue_socket(n->queue, i);
     if (status == 0)
         return rings;
+    char shown[512];
+    int bytes = snprintf(shown, sizeof shown, "AF_XDP: all datagrams go by the kernel: %s\n", rnl_last_error()->text);
+    (void)rnl_notes_set(&n->notes, shown, (size_t)bytes < sizeof shown ? (size_t)bytes : sizeof shown - 1);
     rnl_node_agent_report(n, "does without AF_XDP, its datagrams go by the kernel: %s", rnl_last_error()->text);
     free(rings);
     return NULL;
@@ -262,6 +267,7 @@ void rnl_node_network_free(struct rnl_node_agent *n)
         close(n->probe_fd);
     if (n->queue)
         rnl_xdp_queue_close(n->queue);
+    rnl_notes_free(n->notes);
     for (uint32_t i = 0; i < n->count; i++)
         rnl_node_cards_end(n, n->first + i);
     free(n->info);

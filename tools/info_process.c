@@ -252,14 +252,17 @@ static void counters_json(const struct rnl_counters_page *page, const char *comm
     fputs("}}", stdout);
 }
 
-/* What the process says of itself (base/notes.h). */
+/* What the process says of itself, and what its launcher says of the ranks that it started (base/notes.h). */
 static void show_notes(int pid, int json)
 {
-    char *text = malloc(RNL_NOTES_TEXT_MAX + 1), *save = NULL;
+    char *text = malloc(2 * (RNL_NOTES_TEXT_MAX + 1)), *save = NULL;
+    const int launcher = info_launcher_of(pid);
     if (!text)
         return;
-    text[0] = '\0';
-    (void)rnl_notes_read(pid, text);
+    size_t used = rnl_notes_read(pid, text);
+    text[used] = '\0';
+    if (launcher)
+        (void)rnl_notes_read(launcher, text + used);
     if (json)
         fputs(",\"notes\":[", stdout);
     const char *separator = "";

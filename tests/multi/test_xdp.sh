@@ -48,6 +48,18 @@ check "a filter is attached while the job runs" test "$(cat attached)" != 0
 on_hosts -n 4 --transport xdp "$build/tests/multi-fm_alltoall" >said 2>err
 ok "a job goes on without AF_XDP where another has the queue" $?
 check "and says why" grep -q 'does without AF_XDP.*in use' err
+cat >asked <<END
+"$build/tests/multi-fm_beat" 30 100 &
+beat=\$!
+sleep 1.5
+"$runnel" info --pid \$beat >>$dir/info-text
+"$runnel" info --json --pid \$beat >>$dir/info-json
+wait \$beat
+END
+on_hosts -n 2 --transport xdp sh asked >said 2>err &&
+    [ "$(grep -c '^  AF_XDP: all datagrams go by the kernel: .*in use' info-text)" = 2 ] &&
+    [ "$(grep -c '"notes":\["AF_XDP: all datagrams go by the kernel: ' info-json)" = 2 ]
+ok "as does runnel info while it runs, for each rank" $?
 touch enough
 wait $job
 ip -n "$name-1" link show dev eth0 | grep -q xdp
