@@ -48,4 +48,12 @@ static inline struct myri_hw *new_hw(const char *on, const char *firmware)
     return hw;
 }
 
+/* As an instruction of the card does it now. */
+static inline void write_register(struct myri_card *c, uint32_t reg, uint32_t value)
+{
+    if (c->cpu.now_ps < myri_hw_now(c->hw))
+        c->cpu.now_ps = myri_hw_now(c->hw);
+    c->cpu.store(&c->cpu, reg, value);
+}
+
 #endif

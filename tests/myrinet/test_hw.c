@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_hw.c - pieces of hardware against closed forms, and the idle loop: added up it is what is executed. */
+ * test_hw.c - pieces of hardware against closed forms, timer, interrupts and the network's faults among them, and the
+ * idle loop: added up it is what is executed. */
 #include "tests/myrinet/machine.h"
 
 #include <math.h>
@@ -395,6 +396,100 @@ static void a_send_of_fm_looks_for_messages_before_each_frame(void **state)
     }
 }
 
+/* ---- timer, interrupts ---- */
+
+struct looked {
+    uint32_t early, late, stopped, again;
+};
+
+static void task_of_timer(struct myri_task *t, void *arg)
+{
+    struct looked *l = arg;
+    struct myri_card *c = &t->host->hw->card[t->host->id];
+    write_register(c, TMR, 20); /* 10 us behind the instruction that stores it */
+    myri_task_spend(t, 9999999, "wait");
+    l->early = c->status & TIMER;
+    myri_task_spend(t, 1000000, "wait");
+    l->late = c->status & TIMER;
+    write_register(c, TMR, 20);
+    l->again = c->status & TIMER;
+    write_register(c, TMR, 0);
+    myri_task_spend(t, 20000000, "wait");
+    l->stopped = c->status & TIMER;
+}
+
+static void the_timer_runs_down_once_and_can_be_stopped(void **state)
+{
+    (void)state;
+    struct looked l = {0};
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    myri_hw_task(hw, 0, task_of_timer, &l);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(l.early, 0);
+    assert_int_equal(l.late, TIMER);
+    assert_int_equal(l.again, 0);
+    assert_int_equal(l.stopped, 0);
+    myri_hw_free(hw);
+}
+
+static void task_of_interrupts(struct myri_task *t, void *arg)
+{
+    uint64_t *took = arg, from;
+    struct myri_card *c = &t->host->hw->card[t->host->id];
+    myri_task_enable(t, 2);
+    write_register(c, HIRQ, 1);
+    myri_task_spend(t, 50000000, "wait");
+    took[0] = t->host->interrupts; /* held back */
+    write_register(c, HIRQ, 2);
+    myri_task_spend(t, 50000000, "wait");
+    took[1] = t->host->interrupts;
+    myri_task_enable(t, 3);
+    from = myri_hw_now(t->host->hw);
+    took[2] = myri_task_await_interrupt(t, took[1]);
+    took[3] = myri_hw_now(t->host->hw) - from;
+    from = myri_hw_now(t->host->hw);
+    myri_task_spend(t, 1000000, "compute"); /* who is interrupted pays */
+    took[4] = myri_hw_now(t->host->hw) - from;
+}
+
+static void interrupts_wait_for_their_bit_and_cost_what_the_machine_says(void **state)
+{
+    (void)state;
+    uint64_t took[5] = {0};
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    struct myri_task *t = myri_hw_task(hw, 0, task_of_interrupts, took);
+    t->serves = 1; /* of those so far nothing is taken from it */
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(took[0], 0);
+    assert_int_equal(took[1], 1);
+    assert_int_equal(took[2], 2);
+    assert_int_equal(took[3], 10000000);
+    assert_int_equal(took[4], 1000000);
+    myri_hw_free(hw);
+}
+
+/* ---- packets ---- */
+
+static void packets_that_are_lost_or_overtaken_are_counted(void **state)
+{
+    (void)state;
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("simple", "H-PP", MYRI_STREAM_RATE, 64);
+    x.count = 400;
+    x.lost_per_2_32 = (uint64_t)1 << 28; /* one in 16 */
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_true(out.count.packets_lost > 10 && out.count.packets_lost < 50);
+    assert_int_equal(out.received + out.count.packets_lost, 400);
+    assert_int_equal(out.wrong, 0);
+    x.lost_per_2_32 = 0;
+    x.late_per_2_32 = (uint64_t)1 << 28;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_int_equal(out.received, 400);
+    assert_int_equal(out.count.packets_sent, out.count.packets_received);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +507,9 @@ int main(void)
         cmocka_unit_test(each_queue_that_is_scanned_costs_its_part_of_a_turn),
         cmocka_unit_test(no_transfer_is_faster_than_the_sram),
         cmocka_unit_test(a_trace_shows_all_of_a_programs_time_by_function),
+        cmocka_unit_test(the_timer_runs_down_once_and_can_be_stopped),
+        cmocka_unit_test(interrupts_wait_for_their_bit_and_cost_what_the_machine_says),
+        cmocka_unit_test(packets_that_are_lost_or_overtaken_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
