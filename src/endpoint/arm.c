@@ -2,7 +2,7 @@
  *
  * arm.c - what peers have to announce: for which of our connections they ring the bell, the fence that orders arming
  * before looking, and how this endpoint itself is made to look again. */
-#include "endpoint/endpoint.h"
+#include "endpoint/poll.h"
 
 /* Returns true if a sleeping call waits for room to this peer. */
 static bool room_wanted(const struct rnl_endpoint *ep, const struct rnl_conn *conn)

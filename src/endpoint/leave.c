@@ -5,6 +5,7 @@
  * of the connection afterwards are kept messages, as after rnl_readmit. */
 #include "endpoint/endpoint.h"
 #include "endpoint/net.h"
+#include "endpoint/poll.h"
 
 void rnl_ep_give_back(struct rnl_endpoint *ep, uint32_t rank)
 {

@@ -6,6 +6,7 @@
 #include "endpoint/net.h"
 #include "base/bug.h"
 #include "base/sometimes.h"
+#include "endpoint/poll.h"
 
 enum {
     MISSES_FEW = 64, /* polls of the network that find nothing before it is polled less often */

@@ -4,6 +4,7 @@
 #include "base/sometimes.h"
 #include "endpoint/endpoint.h"
 #include "endpoint/net.h"
+#include "endpoint/poll.h"
 
 #include <stdio.h>
 

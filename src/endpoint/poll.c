@@ -17,6 +17,7 @@
  *
  * The bell is a hint, since every process of the job can write it. A round finds cells that a wrong bell has hidden,
  * and a bell that rings for nothing is ignored until the next round. */
+#include "endpoint/poll.h"
 #include "endpoint/endpoint.h"
 #include "endpoint/net.h"
 

@@ -4,6 +4,7 @@
  * once, ranks to be given back, and the end of peers of which everything is taken in. */
 #include "endpoint/endpoint.h"
 #include "endpoint/net.h"
+#include "endpoint/poll.h"
 
 void rnl_ep_join_pending(struct rnl_endpoint *ep)
 {

@@ -7,7 +7,7 @@
 #include "endpoint/turn.h"
 #include "base/bug.h"
 
-#include "endpoint/endpoint.h"
+#include "endpoint/poll.h"
 
 enum { ASKS_PER_YIELD = 256 };
 #define NAP_NS      ((uint64_t)1000 * 1000)

@@ -13,6 +13,7 @@
  * look, so the look sees what had raised it. */
 #include "endpoint/endpoint.h"
 #include "endpoint/net.h"
+#include "endpoint/poll.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #define pause_once() __builtin_ia32_pause()

@@ -40,6 +40,7 @@
 #ifndef RNL_STREAM_POLL_H
 #define RNL_STREAM_POLL_H
 
+#include "endpoint/poll.h"
 #include "stream/stream.h"
 
 /* What the fast path found. conn and h hold only where they are named. */

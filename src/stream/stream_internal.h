@@ -4,6 +4,7 @@
 #ifndef RNL_STREAM_STREAM_INTERNAL_H
 #define RNL_STREAM_STREAM_INTERNAL_H
 
+#include "endpoint/poll.h"
 #include "stream/stream.h"
 
 /* ---- out.c ---- */

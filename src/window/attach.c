@@ -2,6 +2,7 @@
  *
  * attach.c - what the core calls of windows: handlers of their messages, progress, arming before a sleep, a peer's
  * death, the end. It calls all other files of this folder, and none calls it. */
+#include "endpoint/poll.h"
 #include "stream/poll.h"
 #include "window/internal.h"
 

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "endpoint/endpoint.h"
+#include "endpoint/poll.h"
 
 enum { COLD = RNL_ARMED_CELLS | RNL_ARMED_BY_BELL };
 enum { NOTE = 1, ASK = 2, ANSWER = 3, SIZE = 9, STILL = 8 /* a peer that nobody has heard of for long */ };
