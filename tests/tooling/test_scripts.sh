@@ -35,6 +35,15 @@ if command -v clang-format-14 >/dev/null; then
 else
     echo "ok - check-format # SKIP no clang-format-14"
 fi
+mkdir -p src/endpoint
+yes 'int x;' | head -n 601 >src/endpoint/long.c
+yes word | head -n 61 >src/endpoint/README.md
+expect "check-sizes: a file of 601 lines" "src/endpoint/long.c: more than 600 lines" scripts/check-sizes
+expect "check-sizes: a README of more than a page" "src/endpoint/README.md: more than 60 lines" scripts/check-sizes
+sed -i 1d src/endpoint/long.c src/endpoint/README.md
+# shellcheck disable=SC2016
+expect "check-sizes: 600 lines and a page pass" "passed" sh -c 'scripts/check-sizes && echo passed'
+rm -r src/endpoint
 expect "make help lists the targets" "make check-all" make help
 expect "figures: a file without marks is refused" "has no lines" scripts/figures --readme README.md --doc "$dir"
 
