@@ -148,11 +148,11 @@ enum rnl_msg_verdict rnl_msg_decode(enum rnl_msg_from from, const void *bytes, s
     if (kind >= RNL_MSG_KINDS || n + 1 != HEADER_BYTES + (size_t)body_and_1[kind])
         return RNL_MSG_BAD;
     memcpy(&m.u, in + HEADER_BYTES, n - HEADER_BYTES);
-    if (!good_body(&m, ranks))
-        return RNL_MSG_BAD;
-    *out = m;
-    explicit_bzero(&m, sizeof m); /* WELCOME has the key of the job */
-    return RNL_MSG_GOOD;
+    const bool good = good_body(&m, ranks);
+    if (good)
+        *out = m;
+    explicit_bzero(&m, sizeof m); /* WELCOME has the key of the job, whether the rest of it is good or not */
+    return good ? RNL_MSG_GOOD : RNL_MSG_BAD;
 }
 
 int rnl_msg_send(int sock, const struct rnl_msg *msg, const int *fds, int wait)

@@ -7,6 +7,10 @@
 #include "runnel/runnel.h"
 #include "support/unit.h"
 
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 enum { JOB = 8 };
 
 static const struct {
@@ -186,6 +190,77 @@ static void random_bytes_do_no_harm(void **state)
     assert_true(good > 1000); /* flips in free fields such as the key pass */
 }
 
+/* ---- the key of the job, which WELCOME holds ---- */
+
+enum { STACK_BYTES = 1 << 21, MARK = 0xc5 };
+static struct {
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    size_t n;
+    struct rnl_msg out;
+    int sock, fds[2]; /* -1: the bytes are decoded; else `out` is sent there */
+    int result;
+} work;
+
+static void *decode_or_send(void *arg)
+{
+    (void)arg;
+    work.result = work.sock < 0 ? (int)rnl_msg_decode(RNL_FROM_AGENT, work.bytes, work.n, JOB, &work.out)
+                                : rnl_msg_send(work.sock, &work.out, work.fds, 0);
+    return NULL;
+}
+
+/* Returns how long a part of a key is found on the stack of a thread that has done that. A part may stay where a system
+ * call or the dynamic linker saved registers. */
+static size_t left_on_the_stack(void)
+{
+    static _Alignas(64) unsigned char stack[STACK_BYTES];
+    pthread_attr_t attr;
+    pthread_t t;
+    size_t longest = 0;
+    memset(stack, 0, sizeof stack);
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstack(&attr, stack, sizeof stack), 0);
+    assert_int_equal(pthread_create(&t, &attr, decode_or_send, NULL), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    pthread_attr_destroy(&attr);
+    for (size_t i = 0, n = 0; i < sizeof stack; i++) {
+        n = stack[i] == MARK ? n + 1 : 0;
+        longest = n > longest ? n : longest;
+    }
+    return longest;
+}
+
+static void no_key_stays_on_the_stack_of_its_reader_or_sender(void **state)
+{
+    (void)state;
+    struct rnl_msg m = samples[5].msg;
+    int pair[2];
+    memset(m.u.welcome.key, MARK, sizeof m.u.welcome.key);
+    work.sock = -1;
+    work.n = rnl_msg_encode(&m, work.bytes);
+    assert_in_range(left_on_the_stack(), 0, RNL_JOB_KEY_BYTES - 1);
+    assert_int_equal(work.result, RNL_MSG_GOOD);
+    assert_memory_equal(work.out.u.welcome.key, m.u.welcome.key, sizeof m.u.welcome.key);
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) { /* what is refused held the key, too */
+        if (wrong[i].sample != 5)
+            continue;
+        struct rnl_msg bad = m;
+        memcpy((char *)&bad + wrong[i].at, &wrong[i].value, sizeof wrong[i].value);
+        work.n = rnl_msg_encode(&bad, work.bytes);
+        assert_in_range(left_on_the_stack(), 0, RNL_JOB_KEY_BYTES - 1);
+        assert_int_equal(work.result, RNL_MSG_BAD);
+    }
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    work.sock = pair[0];
+    work.fds[0] = work.fds[1] = pair[1];
+    work.out = m;
+    work.out.u.welcome.flags = 0;
+    assert_in_range(left_on_the_stack(), 0, RNL_JOB_KEY_BYTES - 1);
+    assert_int_equal(work.result, 0);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +270,7 @@ int main(void)
         cmocka_unit_test(wrong_fields_are_refused),
         cmocka_unit_test(another_version_is_told_apart_from_garbage),
         cmocka_unit_test(random_bytes_do_no_harm),
+        cmocka_unit_test(no_key_stays_on_the_stack_of_its_reader_or_sender),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
