@@ -269,6 +269,15 @@ assert open(work + "/matrix").read() in page, "the matrix is another"
 for line in open(work + "/names"):
     assert "\n| %s | %s |\n" % tuple(line.rstrip("\n").split(None, 1)) in page, line
 END
+check "papers are named by authors and year, and list has the bibliography of the manual" bash -c '
+    "$0" paper list >"$1" && sed -n "s/^:< //p" "$2" | while IFS=_ read -r who title _; do
+        grep -q "^  00[0-4] *${who%, }, $title\$" "$1" || { echo "$who $title"; exit 1; }
+    done || exit 1
+    [ "$(grep -c "^  00[0-4] " "$1")" -eq "$(grep -c "^:< .*_$" "$2")" ] && [ "$(grep -c "^  00[0-4] " "$1")" -ge 5 ] || exit 1
+    for m in $(sed -n "/^Machines:/,/^Measures:/s/^  \([^ ]*\) .*/\1/p" "$1"); do "$0" paper machine "$m" || exit 1; done >>"$1"
+    { "$0" paper figure && "$0" paper why 34 --run 1; "$0" paper run fm1 --bad 1 --count 20 2>&1; } >>"$1"
+    grep -q "reliable (Lauria et al. 1998, section 3.1)" "$1" || exit 2
+    ! grep -nE "papers? 00[0-9]|^.{20,}[ (]00[0-4]([ :,)]|$)" "$1"' "$RUNNEL" "$work/said" "$tree/man/runnel-paper.1.scd"
 check "places to send from" bash -c '"$0" paper sweep pm-cache --over places=1,30 --size 65536 --measure stream-rate |
     awk "\$1 == 1 { one = \$2 } \$1 == 30 { exit !(\$2 < 0.9 * one) }"' "$RUNNEL"
 refuses "more places than there can be" "from 1 to 1024" paper run pm-cache --places 1025

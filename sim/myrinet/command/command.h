@@ -27,6 +27,7 @@ int myri_cmd_figure(struct myri_cmd_options *);
 int myri_cmd_fit(struct myri_cmd_options *);
 int myri_cmd_bounds(struct myri_cmd_options *); /* of fit --bounds */
 int myri_cmd_list(struct myri_cmd_options *);
+const char *myri_cmd_paper(const char *number); /* authors and year, for people; what is no number comes back */
 int myri_cmd_run(struct myri_cmd_options *);
 int myri_cmd_matrix(struct myri_cmd_options *);
 int myri_cmd_profile(struct myri_cmd_options *);

@@ -70,11 +70,10 @@ static void print_issues(const struct myri_machine *machine)
         printf("%-8s %-21s %-18s %-10s %-14s %-28s %s\n", rows[i].system->name, is->transfer, is->translation,
                is->protection, is->control, is->reliability, is->to_many);
     }
-    puts("\nThat is how they run here. Table 1 of the survey (paper 004) has more of two: AM-II protects users and can "
-         "interrupt,\n"
-         "where ours has one endpoint of a node, and polls; PM protects by gang scheduling, which is pm-gang here, and "
-         "looks\n"
-         "addresses up in a TLB on the card, where pm sends from its own buffers, and pm-cache from a user's pages.");
+    puts("\nThat is how they run here. Table 1 of the survey (Bhoedjang et al. 1998) has more of two:\n"
+         "AM-II protects users and can interrupt, where ours has one endpoint of a node, and polls;\n"
+         "PM protects by gang scheduling, which is pm-gang here, and looks addresses up in a TLB on the card,\n"
+         "where pm sends from its own buffers, and pm-cache from a user's pages.");
 }
 
 static void print_short(void)

@@ -308,8 +308,7 @@ static void print_row(const struct myri_row *r)
            r->field[MYRI_ROW_MACHINE]);
     if (*r->field[MYRI_ROW_BYTES])
         printf(", %s bytes", r->field[MYRI_ROW_BYTES]);
-    printf(" (%s%s, %s)\n", r->field[MYRI_ROW_PAPER][0] == '0' ? "paper " : "", r->field[MYRI_ROW_PAPER],
-           r->field[MYRI_ROW_PLACE]);
+    printf(" (%s, %s)\n", myri_cmd_paper(r->field[MYRI_ROW_PAPER]), r->field[MYRI_ROW_PLACE]);
     printf("published: %s%s%s; class %s%s%s\n", myri_row_is_shape(r) ? "that it is so" : r->field[MYRI_ROW_VALUE],
            *r->field[MYRI_ROW_UNIT] ? " " : "", r->field[MYRI_ROW_UNIT], r->field[MYRI_ROW_CLASS],
            *r->field[MYRI_ROW_NOTE] ? "; " : "", r->field[MYRI_ROW_NOTE]);

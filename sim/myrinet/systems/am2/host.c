@@ -190,11 +190,11 @@ static const struct myri_issues issues = {.transfer = "stores to 128 B, DMA",
                                           .control = "poll",
                                           .reliability = "card, alternating bit",
                                           .to_many = "no"};
-#define AM2_SYSTEM(called, titled, firmware)                                                                      \
-    .name = called, .title = titled, .source = "paper 004, table 1 and text", .object = "systems/am2/" firmware,  \
-    .machines = "H-PP", .state_bytes = sizeof(struct am2_host_state), .most = AM2_DATA, .look = LIBRARY,          \
-    .issues = &issues, .open = open_side, .send = send_message, .receive = receive_message, .returned = returned, \
-    .looks_across = 1
+#define AM2_SYSTEM(called, titled, firmware)                                                             \
+    .name = called, .title = titled, .source = "Bhoedjang et al. 1998, table 1 and text",                \
+    .object = "systems/am2/" firmware, .machines = "H-PP", .state_bytes = sizeof(struct am2_host_state), \
+    .most = AM2_DATA, .look = LIBRARY, .issues = &issues, .open = open_side, .send = send_message,       \
+    .receive = receive_message, .returned = returned, .looks_across = 1
 
 static const char AM2_BARE_ON_CRC[] = "nobody answers, which is what it is for";
 

@@ -142,11 +142,11 @@ static const struct myri_issues issues = {.transfer = "stores to 1 KB, DMA",
                                           .to_many = "no"};
 #define BIP_SYSTEM(called, words, firmware)                                                                      \
     {                                                                                                            \
-        .name = called, .title = words, .source = "paper 004, text, and BIP's manual",                           \
+        .name = called, .title = words, .source = "Bhoedjang et al. 1998, text, and BIP's manual",               \
         .object = "systems/bip/" firmware, .machines = "H-PP", .state_bytes = sizeof(struct bip_host_state),     \
         .most = 1 << 20, .open = open_side, .send = send_message, .receive = receive_message, .packet_least = 4, \
         .packet_most = BIP_PACKET, .several_most = 4 * BIP_SMALL, .overrun = 1, .issues = &issues,               \
-        .on_crc = "its reliability is rendezvous and back-pressure (paper 004)"                                  \
+        .on_crc = "its reliability is rendezvous and back-pressure (Bhoedjang et al. 1998)"                      \
     }
 const struct myri_system myri_system_bip = BIP_SYSTEM("bip", "BIP, Basic Interface for Parallelism", "firmware");
 const struct myri_system myri_system_bip_tuned =

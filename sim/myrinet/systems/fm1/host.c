@@ -224,15 +224,16 @@ static const struct myri_issues issues = {.transfer = "stores",
         .receive = receive_message                                                                                     \
     }
 const struct myri_system myri_system_fm1 =
-    FM1_SYSTEM("fm1", "Fast Messages 1.1", "paper 000, section 3", "firmware", "H-S H-A", open_side);
+    FM1_SYSTEM("fm1", "Fast Messages 1.1", "Lauria et al. 1998, section 3", "firmware", "H-S H-A", open_side);
 const struct myri_system myri_system_fm1_polls =
-    FM1_SYSTEM("fm1-polls", "Fast Messages 1.1, whose sends take messages in", "paper 003, sections 2.2, 3 and 5.1.1",
-               "firmware-whole", "H-A", open_polling);
-const struct myri_system myri_system_fm1_bus = FM1_SYSTEM("fm1-bus", "Fast Messages 1.1 without flow control",
-                                                          "paper 000, figure 3a", "firmware", "H-S", open_unlimited);
+    FM1_SYSTEM("fm1-polls", "Fast Messages 1.1, whose sends take messages in",
+               "Bal et al. 1997, sections 2.2, 3 and 5.1.1", "firmware-whole", "H-A", open_polling);
+const struct myri_system myri_system_fm1_bus =
+    FM1_SYSTEM("fm1-bus", "Fast Messages 1.1 without flow control", "Lauria et al. 1998, figure 3a", "firmware", "H-S",
+               open_unlimited);
 const struct myri_system myri_system_fm1_tuned =
-    FM1_SYSTEM("fm1-tuned", "Fast Messages 1.1 with firmware written for speed alone", "paper 000, section 3",
+    FM1_SYSTEM("fm1-tuned", "Fast Messages 1.1 with firmware written for speed alone", "Lauria et al. 1998, section 3",
                "firmware-tuned", "H-S H-A", open_side);
 const struct myri_system myri_system_fm1_tuned_polls =
-    FM1_SYSTEM("fm1-tuned-polls", "FM-tuned, whose sends take messages in", "paper 003, sections 2.2, 3 and 5.1.1",
-               "firmware-tuned-whole", "H-A", open_polling);
+    FM1_SYSTEM("fm1-tuned-polls", "FM-tuned, whose sends take messages in",
+               "Bal et al. 1997, sections 2.2, 3 and 5.1.1", "firmware-tuned-whole", "H-A", open_polling);

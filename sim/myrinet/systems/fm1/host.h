@@ -10,7 +10,7 @@
 #include "sim/myrinet/systems/fm1/layout.h"
 #include "sim/myrinet/systems/system.h"
 
-#define FM1_ON_CRC "FM takes Myrinet to be reliable (paper 000, section 3.1)"
+#define FM1_ON_CRC "FM takes Myrinet to be reliable (Lauria et al. 1998, section 3.1)"
 
 struct fm1;
 /* `at` is valid until the handler returns. Handlers may not send. */

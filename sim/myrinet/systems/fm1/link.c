@@ -58,7 +58,7 @@ static uint32_t receive_frame(struct myri_side *side, uint32_t bytes, uint64_t u
 const struct myri_system myri_system_fm1_link = {
     .name = "fm1-link",
     .title = "Link engines alone, frames as FM 1.1 has them",
-    .source = "paper 000, figure 3a",
+    .source = "Lauria et al. 1998, figure 3a",
     .object = "systems/fm1/firmware-link",
     .machines = "H-S",
     .state_bytes = sizeof(struct link),

@@ -286,26 +286,26 @@ static const struct myri_issues issues = {.transfer = "stores, combined",
                                           .control = "poll",
                                           .reliability = "host credits",
                                           .to_many = "no"};
-#define FM2_SYSTEM(id, called, titled, firmware)                      \
-    const struct myri_system myri_system_##id = {                     \
-        .name = called,                                               \
-        .title = titled,                                              \
-        .source = "papers 000, sections 4 and 5, and 002, section 7", \
-        .object = "systems/fm2/" firmware,                            \
-        .machines = "H-FM2 H-P",                                      \
-        .state_bytes = sizeof(struct fm2_host_state),                 \
-        .most = 65536,                                                \
-        .look = LIBRARY,                                              \
-        .buffers_least = 2,                                           \
-        .buffers_most = FM2_RING,                                     \
-        .packet_least = 16,                                           \
-        .packet_most = FM2_DATA,                                      \
-        .issues = &issues,                                            \
-        .on_crc = FM2_ON_CRC,                                         \
-        .open = open_side,                                            \
-        .send = send_message,                                         \
-        .receive = receive_message,                                   \
-        .close = close_side,                                          \
+#define FM2_SYSTEM(id, called, titled, firmware)                                           \
+    const struct myri_system myri_system_##id = {                                          \
+        .name = called,                                                                    \
+        .title = titled,                                                                   \
+        .source = "Lauria et al. 1998, sections 4 and 5; Dubnicki et al. 1997, section 7", \
+        .object = "systems/fm2/" firmware,                                                 \
+        .machines = "H-FM2 H-P",                                                           \
+        .state_bytes = sizeof(struct fm2_host_state),                                      \
+        .most = 65536,                                                                     \
+        .look = LIBRARY,                                                                   \
+        .buffers_least = 2,                                                                \
+        .buffers_most = FM2_RING,                                                          \
+        .packet_least = 16,                                                                \
+        .packet_most = FM2_DATA,                                                           \
+        .issues = &issues,                                                                 \
+        .on_crc = FM2_ON_CRC,                                                              \
+        .open = open_side,                                                                 \
+        .send = send_message,                                                              \
+        .receive = receive_message,                                                        \
+        .close = close_side,                                                               \
     }
 FM2_SYSTEM(fm2, "fm2", "Fast Messages 2.x", "firmware");
 FM2_SYSTEM(fm2_tuned, "fm2-tuned", "Fast Messages 2.x with firmware written for speed alone", "firmware-tuned");

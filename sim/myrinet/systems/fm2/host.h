@@ -11,7 +11,7 @@
 #include "sim/myrinet/systems/fm2/layout.h"
 #include "sim/myrinet/systems/system.h"
 
-#define FM2_ON_CRC "FM takes Myrinet to be reliable (paper 000, section 3.1)"
+#define FM2_ON_CRC "FM takes Myrinet to be reliable (Lauria et al. 1998, section 3.1)"
 
 struct fm2;
 struct rnl_coro;

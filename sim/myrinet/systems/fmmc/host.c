@@ -399,7 +399,7 @@ static const struct myri_issues issues = {.transfer = "stores",
                                           .to_many = "cards forward"};
 #define FMMC_SYSTEM(called, words, firmware, opener)                                                               \
     {                                                                                                              \
-        .name = called, .title = words, .source = "paper 003, sections 4 and 5.1.1",                               \
+        .name = called, .title = words, .source = "Bal et al. 1997, sections 4 and 5.1.1",                         \
         .object = "systems/fmmc/" firmware, .machines = "H-A H-A2", .state_bytes = sizeof(struct fmmc_host_state), \
         .most = 32768, .look = LIBRARY, .notifies = 1, .issues = &issues, .on_crc = FMMC_ON_CRC, .open = opener,   \
         .send = send_message, .receive = receive_message

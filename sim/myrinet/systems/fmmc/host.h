@@ -11,7 +11,7 @@
 #include "sim/myrinet/systems/fmmc/layout.h"
 #include "sim/myrinet/systems/system.h"
 
-#define FMMC_ON_CRC "FM/MC takes links to be reliable (paper 003, section 4.2)"
+#define FMMC_ON_CRC "FM/MC takes links to be reliable (Bal et al. 1997, section 4.2)"
 
 struct fmmc;
 /* A message: its program's until it is freed. `link` and `word` are free for the program's queues. */

@@ -333,27 +333,28 @@ static const struct myri_issues issues = {.transfer = "stores to 96 B, DMA",
                                           .control = "both",
                                           .reliability = "back-pressure, slots",
                                           .to_many = "no"};
-#define HAM_SYSTEM(id, called, titled, of)                                                                     \
-    const struct myri_system myri_system_##id = {                                                              \
-        .name = called,                                                                                        \
-        .title = titled,                                                                                       \
-        .source = "paper 004, table 1 and text",                                                               \
-        .object = of,                                                                                          \
-        .machines = "H-PP",                                                                                    \
-        .state_bytes = sizeof(struct ham_host_state),                                                          \
-        .most = 1 << 20,                                                                                       \
-        .packet_least = HAM_PACKET_LEAST,                                                                      \
-        .packet_most = HAM_PACKET,                                                                             \
-        .processes_most = HAM_PROCESSES,                                                                       \
-        .notifies = 1,                                                                                         \
-        .virtual = 1,                                                                                          \
-        .any_order = 1,                                                                                        \
-        .issues = &issues,                                                                                     \
-        .on_crc = "it takes the network to be reliable, and has its back-pressure alone (paper 004, table 1)", \
-        .open = open_side,                                                                                     \
-        .joined = joined,                                                                                      \
-        .send = send_message,                                                                                  \
-        .receive = receive_message,                                                                            \
+#define HAM_SYSTEM(id, called, titled, of)                                                                           \
+    const struct myri_system myri_system_##id = {                                                                    \
+        .name = called,                                                                                              \
+        .title = titled,                                                                                             \
+        .source = "Bhoedjang et al. 1998, table 1 and text",                                                         \
+        .object = of,                                                                                                \
+        .machines = "H-PP",                                                                                          \
+        .state_bytes = sizeof(struct ham_host_state),                                                                \
+        .most = 1 << 20,                                                                                             \
+        .packet_least = HAM_PACKET_LEAST,                                                                            \
+        .packet_most = HAM_PACKET,                                                                                   \
+        .processes_most = HAM_PROCESSES,                                                                             \
+        .notifies = 1,                                                                                               \
+        .virtual = 1,                                                                                                \
+        .any_order = 1,                                                                                              \
+        .issues = &issues,                                                                                           \
+        .on_crc =                                                                                                    \
+            "it takes the network to be reliable, and has its back-pressure alone (Bhoedjang et al. 1998, table 1)", \
+        .open = open_side,                                                                                           \
+        .joined = joined,                                                                                            \
+        .send = send_message,                                                                                        \
+        .receive = receive_message,                                                                                  \
     }
 HAM_SYSTEM(hamlyn, "hamlyn", "Hamlyn", "systems/hamlyn/firmware");
 HAM_SYSTEM(hamlyn_tuned, "hamlyn-tuned", "Hamlyn with firmware written for speed alone",

@@ -272,13 +272,13 @@ static const struct myri_issues issues = {.transfer = "stores, combined",
                                           .control = "both, watchdog",
                                           .reliability = "card credits",
                                           .to_many = "cards forward"};
-#define LFC_SYSTEM(called, titled, firmware)                                                                         \
-    {                                                                                                                \
-        .name = called, .title = titled, .source = "paper 004, table 1 and text", .object = "systems/lfc/" firmware, \
-        .machines = "H-PP", .state_bytes = sizeof(struct lfc_host_state), .most = 65536, .look = LIBRARY,            \
-        .buffers_least = 2, .buffers_most = LFC_BUFFERS, .notifies = 1, .issues = &issues, .on_crc = LFC_ON_CRC,     \
-        .open = open_side, .send = send_message, .receive = receive_message, .to_all = send_to_all,                  \
-        .fetch = fetch_number                                                                                        \
+#define LFC_SYSTEM(called, titled, firmware)                                                                          \
+    {                                                                                                                 \
+        .name = called, .title = titled, .source = "Bhoedjang et al. 1998, table 1 and text",                         \
+        .object = "systems/lfc/" firmware, .machines = "H-PP", .state_bytes = sizeof(struct lfc_host_state),          \
+        .most = 65536, .look = LIBRARY, .buffers_least = 2, .buffers_most = LFC_BUFFERS, .notifies = 1,               \
+        .issues = &issues, .on_crc = LFC_ON_CRC, .open = open_side, .send = send_message, .receive = receive_message, \
+        .to_all = send_to_all, .fetch = fetch_number                                                                  \
     }
 
 const struct myri_system myri_system_lfc = LFC_SYSTEM("lfc", "LFC", "firmware");

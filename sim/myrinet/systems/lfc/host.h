@@ -9,7 +9,7 @@
 #include "sim/myrinet/systems/lfc/layout.h"
 #include "sim/myrinet/systems/system.h"
 
-#define LFC_ON_CRC "LFC takes the network to be reliable (paper 004, table 1)"
+#define LFC_ON_CRC "LFC takes the network to be reliable (Bhoedjang et al. 1998, table 1)"
 
 struct lfc;
 struct lfc_packet {

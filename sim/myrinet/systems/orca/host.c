@@ -129,11 +129,11 @@ static uint32_t jacobi(struct myri_side *side, uint32_t bytes, uint32_t iteratio
     return 0;
 }
 
-#define ORCA_SYSTEM(called, words, firmware, crc, opener)                                                            \
-    {                                                                                                                \
-        .name = called, .title = words, .source = "paper 003, sections 2.1, 3.1, 4.3 and 5.1.3", .object = firmware, \
-        .machines = "H-A", .state_bytes = sizeof(struct orca_state), .most = 1 << 18, .on_crc = crc, .open = opener, \
-        .call = call, .serve = serve, .jacobi = jacobi, .to_all = to_all                                             \
+#define ORCA_SYSTEM(called, words, firmware, crc, opener)                                                 \
+    {                                                                                                     \
+        .name = called, .title = words, .source = "Bal et al. 1997, sections 2.1, 3.1, 4.3 and 5.1.3",    \
+        .object = firmware, .machines = "H-A", .state_bytes = sizeof(struct orca_state), .most = 1 << 18, \
+        .on_crc = crc, .open = opener, .call = call, .serve = serve, .jacobi = jacobi, .to_all = to_all   \
     }
 const struct myri_system myri_system_orca =
     ORCA_SYSTEM("orca", "Orca", "systems/fmmc/firmware", FMMC_ON_CRC, open_final);
@@ -143,7 +143,7 @@ const struct myri_system myri_system_orca_generic = ORCA_SYSTEM("orca-generic", 
                                                                 "systems/fmmc/firmware", FMMC_ON_CRC, open_generic);
 const struct myri_system myri_system_orca_ethernet = {.name = "orca-ethernet",
                                                       .title = "Orca over Ethernet, on the kernel's datagrams",
-                                                      .source = "paper 003, section 3.2",
+                                                      .source = "Bal et al. 1997, section 3.2",
                                                       .object = "systems/probe/firmware",
                                                       .machines = "H-A",
                                                       .state_bytes = sizeof(struct orca_state),

@@ -170,7 +170,7 @@ static void send_to_all(struct myri_side *side, uint32_t bytes)
 
 #define PANDA_SYSTEM(called, words, firmware, crc, opener)                                                             \
     {                                                                                                                  \
-        .name = called, .title = words, .source = "paper 003, sections 3.1, 4 and 5.1.2", .object = firmware,          \
+        .name = called, .title = words, .source = "Bal et al. 1997, sections 3.1, 4 and 5.1.2", .object = firmware,    \
         .machines = "H-A", .state_bytes = sizeof(struct panda_state), .most = 1 << 20, .look = PANDA_CALL,             \
         .on_crc = crc, .open = opener, .send = send_message, .receive = receive_message, .call = call, .serve = serve, \
         .to_all = send_to_all                                                                                          \
@@ -193,7 +193,7 @@ const struct myri_system myri_system_panda_windows =
 /* Its card has a program that does nothing. Nobody sends but by call and multicast, for which there is always room. */
 const struct myri_system myri_system_panda_ethernet = {.name = "panda-ethernet",
                                                        .title = "Panda over Ethernet, on the kernel's datagrams",
-                                                       .source = "paper 003, section 3.2",
+                                                       .source = "Bal et al. 1997, section 3.2",
                                                        .object = "systems/probe/firmware",
                                                        .machines = "H-A",
                                                        .state_bytes = sizeof(struct panda_state),

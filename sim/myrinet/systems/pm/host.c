@@ -322,15 +322,15 @@ static const struct myri_issues issues = {.transfer = "DMA, own buffers",
                                           .control = "poll",
                                           .reliability = "card ACK/NACK",
                                           .to_many = "card sends each"};
-#define PM_SYSTEM(called, words, firmware, opener, largest, ...)                                               \
-    {                                                                                                          \
-        .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",                  \
-        .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct pm_host_state), \
-        .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message,       \
-        .receive = receive_message, .finish = finish, .piece = PM_BUFFER, .by_page = largest != PM_MOST,       \
-        .to_all = largest == PM_MOST ? send_to_all : NULL, .packet_least = largest == PM_MOST ? 4 : 0,         \
-        .packet_most = largest == PM_MOST ? PM_BUFFER : 0, .turns = __VA_ARGS__, .issues = &issues,            \
-        .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"                   \
+#define PM_SYSTEM(called, words, firmware, opener, largest, ...)                                                      \
+    {                                                                                                                 \
+        .name = called, .title = words, .source = "Dubnicki et al. 1997, section 7; Bhoedjang et al. 1998; PM's own", \
+        .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct pm_host_state),        \
+        .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message,              \
+        .receive = receive_message, .finish = finish, .piece = PM_BUFFER, .by_page = largest != PM_MOST,              \
+        .to_all = largest == PM_MOST ? send_to_all : NULL, .packet_least = largest == PM_MOST ? 4 : 0,                \
+        .packet_most = largest == PM_MOST ? PM_BUFFER : 0, .turns = __VA_ARGS__, .issues = &issues,                   \
+        .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (Bhoedjang et al. 1998)"              \
     }
 const struct myri_system myri_system_pm =
     PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, PM_MOST, NULL);

@@ -36,7 +36,7 @@ static void send_block(struct myri_side *side, uint32_t to, uint32_t bytes)
 const struct myri_system myri_system_probe = {
     .name = "probe",
     .title = "transfers between host and card, as a host sees them",
-    .source = "papers 002, figure 1, and 004, figure 2",
+    .source = "Dubnicki et al. 1997, figure 1; Bhoedjang et al. 1998, figure 2",
     .object = "systems/probe/firmware",
     .machines = "H-P H-PP",
     .state_bytes = sizeof(struct probe_host_state),

@@ -121,24 +121,24 @@ static const struct myri_issues issues = {.transfer = "DMA, staging area",
                                           .control = "poll",
                                           .reliability = "none: drops",
                                           .to_many = "no"};
-#define SIMPLE_SYSTEM(id, called, titled, of)                      \
-    const struct myri_system myri_system_##id = {                  \
-        .name = called,                                            \
-        .title = titled,                                           \
-        .source = "paper 004, figure 1 and text",                  \
-        .object = of,                                              \
-        .machines = "H-PP",                                        \
-        .state_bytes = sizeof(struct simple_host_state),           \
-        .most = 1 << 20,                                           \
-        .packet_least = 4,                                         \
-        .packet_most = SIMPLE_MAX,                                 \
-        .piece = 256,                                              \
-        .lossy = 1,                                                \
-        .issues = &issues,                                         \
-        .on_crc = "the protocol itself is unreliable (paper 004)", \
-        .open = open_side,                                         \
-        .send = send_message,                                      \
-        .receive = receive_message,                                \
+#define SIMPLE_SYSTEM(id, called, titled, of)                                  \
+    const struct myri_system myri_system_##id = {                              \
+        .name = called,                                                        \
+        .title = titled,                                                       \
+        .source = "Bhoedjang et al. 1998, figure 1 and text",                  \
+        .object = of,                                                          \
+        .machines = "H-PP",                                                    \
+        .state_bytes = sizeof(struct simple_host_state),                       \
+        .most = 1 << 20,                                                       \
+        .packet_least = 4,                                                     \
+        .packet_most = SIMPLE_MAX,                                             \
+        .piece = 256,                                                          \
+        .lossy = 1,                                                            \
+        .issues = &issues,                                                     \
+        .on_crc = "the protocol itself is unreliable (Bhoedjang et al. 1998)", \
+        .open = open_side,                                                     \
+        .send = send_message,                                                  \
+        .receive = receive_message,                                            \
     }
 SIMPLE_SYSTEM(simple, "simple", "the survey's simple protocol", "systems/simple/firmware");
 SIMPLE_SYSTEM(simple_tuned, "simple-tuned", "the survey's simple protocol with firmware written for speed alone",

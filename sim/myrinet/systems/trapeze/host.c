@@ -172,24 +172,24 @@ static const struct myri_issues issues = {.transfer = "stores, DMA of frames",
                                           .control = "both",
                                           .reliability = "none: drops",
                                           .to_many = "no"};
-#define TRAPEZE_SYSTEM(id, called, titled, of)               \
-    const struct myri_system myri_system_##id = {            \
-        .name = called,                                      \
-        .title = titled,                                     \
-        .source = "paper 004, table 1, and its reference 9", \
-        .object = of,                                        \
-        .machines = "H-PP",                                  \
-        .state_bytes = sizeof(struct trapeze_host_state),    \
-        .most = TPZ_FRAME,                                   \
-        .lossy = 1,                                          \
-        .any_order = 1, /* a message is a packet */          \
-        .notifies = 1,                                       \
-        .issues = &issues,                                   \
-        .on_crc = "it is unreliable (paper 004, table 1)",   \
-        .open = open_side,                                   \
-        .send = send_message,                                \
-        .post = post_message,                                \
-        .receive = receive_message,                          \
+#define TRAPEZE_SYSTEM(id, called, titled, of)                           \
+    const struct myri_system myri_system_##id = {                        \
+        .name = called,                                                  \
+        .title = titled,                                                 \
+        .source = "Bhoedjang et al. 1998, table 1, and its reference 9", \
+        .object = of,                                                    \
+        .machines = "H-PP",                                              \
+        .state_bytes = sizeof(struct trapeze_host_state),                \
+        .most = TPZ_FRAME,                                               \
+        .lossy = 1,                                                      \
+        .any_order = 1, /* a message is a packet */                      \
+        .notifies = 1,                                                   \
+        .issues = &issues,                                               \
+        .on_crc = "it is unreliable (Bhoedjang et al. 1998, table 1)",   \
+        .open = open_side,                                               \
+        .send = send_message,                                            \
+        .post = post_message,                                            \
+        .receive = receive_message,                                      \
     }
 TRAPEZE_SYSTEM(trapeze, "trapeze", "Trapeze, cut through", "systems/trapeze/firmware");
 TRAPEZE_SYSTEM(trapeze_store, "trapeze-store", "Trapeze, stored and forwarded", "systems/trapeze/firmware-store");

@@ -298,27 +298,27 @@ static const struct myri_issues mm_issues = {.transfer = "DMA",
                                              .control = "both",
                                              .reliability = "none: drops",
                                              .to_many = "no"};
-#define UNET_SYSTEM(id, called, titled, firmware, opener, mm) \
-    const struct myri_system myri_system_##id = {             \
-        .name = called,                                       \
-        .title = titled,                                      \
-        .source = "paper 000, section 5, and paper 004",      \
-        .object = "systems/unet/" firmware,                   \
-        .machines = "H-PP",                                   \
-        .state_bytes = sizeof(struct unet_host_state),        \
-        .most = UNET_DATA,                                    \
-        .virtual = 1,                                         \
-        .lossy = 1,                                           \
-        .any_order = 1, /* a message is a packet */           \
-        .translates = mm,                                     \
-        .notifies = 1,                                        \
-        .issues = mm ? &mm_issues : &area_issues,             \
-        .on_crc = "it is unreliable (paper 004, table 1)",    \
-        .open = opener,                                       \
-        .joined = joined,                                     \
-        .page_out = mm ? page_out : NULL,                     \
-        .send = send_message,                                 \
-        .receive = receive_message,                           \
+#define UNET_SYSTEM(id, called, titled, firmware, opener, mm)             \
+    const struct myri_system myri_system_##id = {                         \
+        .name = called,                                                   \
+        .title = titled,                                                  \
+        .source = "Lauria et al. 1998, section 5; Bhoedjang et al. 1998", \
+        .object = "systems/unet/" firmware,                               \
+        .machines = "H-PP",                                               \
+        .state_bytes = sizeof(struct unet_host_state),                    \
+        .most = UNET_DATA,                                                \
+        .virtual = 1,                                                     \
+        .lossy = 1,                                                       \
+        .any_order = 1, /* a message is a packet */                       \
+        .translates = mm,                                                 \
+        .notifies = 1,                                                    \
+        .issues = mm ? &mm_issues : &area_issues,                         \
+        .on_crc = "it is unreliable (Bhoedjang et al. 1998, table 1)",    \
+        .open = opener,                                                   \
+        .joined = joined,                                                 \
+        .page_out = mm ? page_out : NULL,                                 \
+        .send = send_message,                                             \
+        .receive = receive_message,                                       \
     }
 UNET_SYSTEM(unet, "unet", "U-Net", "firmware", open_area, 0);
 UNET_SYSTEM(unet_mm, "unet-mm", "U-Net/MM", "firmware", open_mm, 1);

@@ -301,13 +301,13 @@ static const struct myri_issues issues = {.transfer = "stores to 128 B, DMA",
                                           .control = "both",
                                           .reliability = "back-pressure",
                                           .to_many = "no"};
-#define VMMC_SYSTEM(called, titled, firmware)                                                                          \
-    {                                                                                                                  \
-        .name = called, .title = titled, .object = "systems/vmmc/" firmware, .source = "paper 002", .machines = "H-P", \
-        .state_bytes = sizeof(struct vmmc_host_state), .most = 1 << 20, .overwrites = 1,                               \
-        .processes_most = VMMC_PROCESSES, .translates = 1, .notifies = 1, .open = open_side, .joined = joined,         \
-        .send = send_message, .post = post_message, .receive = receive_message, .issues = &issues,                     \
-        .on_crc = "VMMC checks for it, and does no more (paper 002, section 4.2)"                                      \
+#define VMMC_SYSTEM(called, titled, firmware)                                                                  \
+    {                                                                                                          \
+        .name = called, .title = titled, .object = "systems/vmmc/" firmware, .source = "Dubnicki et al. 1997", \
+        .machines = "H-P", .state_bytes = sizeof(struct vmmc_host_state), .most = 1 << 20, .overwrites = 1,    \
+        .processes_most = VMMC_PROCESSES, .translates = 1, .notifies = 1, .open = open_side, .joined = joined, \
+        .send = send_message, .post = post_message, .receive = receive_message, .issues = &issues,             \
+        .on_crc = "VMMC checks for it, and does no more (Dubnicki et al. 1997, section 4.2)"                   \
     }
 
 const struct myri_system myri_system_vmmc =

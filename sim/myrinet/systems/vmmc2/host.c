@@ -391,28 +391,28 @@ static const struct myri_issues issues = {.transfer = "DMA",
                                           .control = "both",
                                           .reliability = "card, sent again",
                                           .to_many = "no"};
-#define VMMC2_SYSTEM(id, called, titled, firmware, opener, keeps)             \
-    const struct myri_system myri_system_##id = {                             \
-        .name = called,                                                       \
-        .title = titled,                                                      \
-        .source = "paper 000, section 5, and paper 004, address translation", \
-        .object = "systems/vmmc2/" firmware,                                  \
-        .machines = "H-PP",                                                   \
-        .state_bytes = sizeof(struct vmmc2_host_state),                       \
-        .most = 1 << 20,                                                      \
-        .virtual = 1,                                                         \
-        .translates = keeps, /* what is dropped at once has no cache */       \
-        .by_place = !keeps,                                                   \
-        .notifies = 1,                                                        \
-        .recovers = 1,                                                        \
-        .issues = &issues,                                                    \
-        .any_order = 1,                                                       \
-        .open = opener,                                                       \
-        .joined = joined,                                                     \
-        .page_out = page_out,                                                 \
-        .send = send_message,                                                 \
-        .post = post_message,                                                 \
-        .receive = receive_message,                                           \
+#define VMMC2_SYSTEM(id, called, titled, firmware, opener, keeps)                              \
+    const struct myri_system myri_system_##id = {                                              \
+        .name = called,                                                                        \
+        .title = titled,                                                                       \
+        .source = "Lauria et al. 1998, section 5; Bhoedjang et al. 1998, address translation", \
+        .object = "systems/vmmc2/" firmware,                                                   \
+        .machines = "H-PP",                                                                    \
+        .state_bytes = sizeof(struct vmmc2_host_state),                                        \
+        .most = 1 << 20,                                                                       \
+        .virtual = 1,                                                                          \
+        .translates = keeps, /* what is dropped at once has no cache */                        \
+        .by_place = !keeps,                                                                    \
+        .notifies = 1,                                                                         \
+        .recovers = 1,                                                                         \
+        .issues = &issues,                                                                     \
+        .any_order = 1,                                                                        \
+        .open = opener,                                                                        \
+        .joined = joined,                                                                      \
+        .page_out = page_out,                                                                  \
+        .send = send_message,                                                                  \
+        .post = post_message,                                                                  \
+        .receive = receive_message,                                                            \
     }
 VMMC2_SYSTEM(vmmc2, "vmmc2", "VMMC-2", "firmware", open_side, 1);
 VMMC2_SYSTEM(vmmc2_misses, "vmmc2-misses", "VMMC-2, no page stays pinned", "firmware", open_without, 0);
