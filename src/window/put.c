@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { LINE = 64, SAMPLE_EVERY = 64, SAMPLE_MIN = 1024, SAMPLE_MAX = 16 << 10, SENSE_EVERY = 8 };
+enum { LINE = 64, SAMPLE_EVERY = 64, SAMPLE_MIN = 1024, SAMPLE_MAX = 64 << 10, SENSE_EVERY = 8 };
 
 /* ---- what all begin with ---- */
 
@@ -72,23 +72,25 @@ static struct window_put head_of(const struct rnl_import *m, size_t offset, size
     return (struct window_put){.grant = m->grant, .generation = m->generation, .offset = offset, .n = n};
 }
 
-/* How far the owner is, is known from messages to it (the channel's verdict), or, while there were too few, from timing
- * now and then the store to the first line of a put that is short enough for the owner to have it in its cache. The
- * word is stored again with the others. */
+/* How far the owner is, is learnt from messages to it (the channel's verdict), and from timing now and then the store
+ * to the first line of a put that is short enough for the owner to have that line in its cache. Whichever came last
+ * counts: a program may do nothing but put, and processes are moved to other processors. Puts past the caches leave the
+ * first line in them, or the next sample would time the memory. The word is stored again with the others. */
 static RNL_NOINLINE void sample(struct window_peer *p, unsigned char *at, const void *from)
 {
     uint64_t word;
     memcpy(&word, from, sizeof word);
     (void)__atomic_load_n(at + LINE, __ATOMIC_RELAXED); /* so that no address is translated while it is timed */
+    rnl_full_fence();                                   /* nor are earlier stores waited for */
     __atomic_store_n((uint64_t *)(void *)at, word, __ATOMIC_RELAXED);
     p->via->env->ops->sense_fence(p->via->env, &p->distance);
 }
 
 static unsigned distance_of(struct window_peer *p, unsigned char *at, const void *from, size_t n)
 {
-    uint8_t sensed = p->via->fast.conn[p->at]->channel.distance;
-    if (sensed >> 1)
-        return sensed;
+    uint8_t heard = p->via->fast.conn[p->at]->channel.distance;
+    if (heard != p->heard)
+        p->distance = p->heard = heard;
     if (n <= SAMPLE_MAX && ((uintptr_t)at & 7) == 0 && ++p->puts % SAMPLE_EVERY == 1)
         sample(p, at, from);
     return p->distance;
