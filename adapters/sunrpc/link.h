@@ -5,7 +5,8 @@
  * and the interposed waits know links only through this table. pair.h is the link between two processes of one host.
  *
  * A link may be used by a process and its forked children in turn, as a socket may, so its state lies in memory that
- * they share. Nobody may use it at the same time as somebody else. */
+ * they share. Nobody may use it at the same time as somebody else, but for writing records to a link that is shared
+ * and claimed. */
 #ifndef RNL_RPC_LINK_H
 #define RNL_RPC_LINK_H
 
@@ -44,6 +45,11 @@ struct rnl_rpc_link_ops {
      * for all its links, and looks once more with `here`. */
     void (*arm)(struct rnl_rpc_link *, enum rnl_rpc_arming);
     void (*drain)(struct rnl_rpc_link *); /* takes the bytes off the descriptor; finds out whether the peer is gone */
+    /* -- forking: NULL where a child cannot use the link -- */
+    /* From here on a forked child may write records while this process does: each claims the link for a whole one. */
+    void (*share)(struct rnl_rpc_link *);
+    bool (*claim)(struct rnl_rpc_link *); /* returns false if the link is broken */
+    void (*release)(struct rnl_rpc_link *);
     void (*close)(struct rnl_rpc_link *); /* frees the link; its descriptor belongs to the caller */
 };
 
@@ -63,6 +69,7 @@ struct rnl_rpc_link {
     bool in_private;   /* what lies at in_at is a copy that the peer cannot change */
     bool in_open;      /* a record has been begun and not been left */
     bool in_last;      /* its last part has been brought */
+    bool shared;       /* see `share` */
     bool broken;       /* the peer is gone, or wrote what cannot be true; what came before may still be read */
     uint8_t armed;     /* enum rnl_rpc_arming */
     uint8_t distance;  /* the state of base/sense.h: bit 0 = enum rnl_distance */

@@ -73,7 +73,9 @@ static void pair_arm(struct rnl_rpc_link *link, enum rnl_rpc_arming how)
 static bool arm_and_look(struct rnl_rpc_pair *p, bool (*ready)(struct rnl_rpc_pair *), bool crowded, uint64_t *ms)
 {
     bool for_room = ready == rnl_rpc_pair_has_room, fence = for_room;
-    if (crowded ? p->link.armed != RNL_RPC_ARM_ALWAYS : true) {
+    if (for_room && p->link.shared)
+        *ms = RNL_RPC_UNSURE_MS; /* another process may take the byte that is for this one */
+    else if (crowded ? p->link.armed != RNL_RPC_ARM_ALWAYS : true) {
         pair_arm(&p->link, crowded ? RNL_RPC_ARM_ALWAYS : RNL_RPC_ARM_ONCE);
         fence = true;
     }
@@ -86,7 +88,7 @@ static bool arm_and_look(struct rnl_rpc_pair *p, bool (*ready)(struct rnl_rpc_pa
 
 static void disarm(struct rnl_rpc_pair *p, bool (*ready)(struct rnl_rpc_pair *), bool crowded)
 {
-    if (!crowded)
+    if (!crowded && !(p->link.shared && ready == rnl_rpc_pair_has_room)) /* else that is for who reads */
         pair_arm(&p->link, RNL_RPC_ARM_NONE);
     if (ready == rnl_rpc_pair_has_room)
         atomic_store_explicit(&p->out->room_armed, 0, memory_order_relaxed);
@@ -99,7 +101,7 @@ static bool spin(struct rnl_rpc_pair *p, bool (*ready)(struct rnl_rpc_pair *), u
     bool sense = ready == rnl_rpc_pair_here && p->waits++ % SENSE_EACH == 0;
     const _Atomic uint64_t *header = &p->in->cell[p->in_cell % RNL_RPC_CELLS].header;
     uint64_t last = atomic_load_explicit(header, memory_order_relaxed);
-    if (p->link.armed == RNL_RPC_ARM_ALWAYS)
+    if (p->link.armed == RNL_RPC_ARM_ALWAYS && !p->link.shared)
         pair_arm(&p->link, RNL_RPC_ARM_NONE);
     rnl_rpc_spinner_begin(&spinner, now_ns);
     do {
@@ -154,6 +156,40 @@ static bool pair_wait(struct rnl_rpc_link *link, uint64_t deadline_ns)
     return rnl_rpc_pair_wait(rnl_rpc_pair_of(link), rnl_rpc_pair_here, deadline_ns);
 }
 
+static void pair_share(struct rnl_rpc_link *link)
+{
+    struct rnl_rpc_pair *p = rnl_rpc_pair_of(link);
+    pthread_mutexattr_t how;
+    if (link->shared)
+        return;
+    pthread_mutexattr_init(&how);
+    pthread_mutexattr_setpshared(&how, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&how, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&p->writer, &how);
+    pthread_mutexattr_destroy(&how);
+    link->shared = true;
+}
+
+static bool pair_claim(struct rnl_rpc_link *link)
+{
+    struct rnl_rpc_pair *p = rnl_rpc_pair_of(link);
+    if (pthread_mutex_lock(&p->writer) == EOWNERDEAD) {
+        pthread_mutex_consistent(&p->writer);
+        if (p->parts > 0) /* it has begun a record that nobody can end */
+            link->broken = true;
+        p->part = link->out_at = link->out_end = NULL;
+    }
+    if (!link->broken)
+        return true;
+    pthread_mutex_unlock(&p->writer);
+    return false;
+}
+
+static void pair_release(struct rnl_rpc_link *link)
+{
+    pthread_mutex_unlock(&rnl_rpc_pair_of(link)->writer);
+}
+
 static void pair_close(struct rnl_rpc_link *link)
 {
     struct rnl_rpc_pair *p = rnl_rpc_pair_of(link);
@@ -172,6 +208,9 @@ static const struct rnl_rpc_link_ops pair_ops = {
     .wait = pair_wait,
     .arm = pair_arm,
     .drain = pair_drain,
+    .share = pair_share,
+    .claim = pair_claim,
+    .release = pair_release,
     .close = pair_close,
 };
 

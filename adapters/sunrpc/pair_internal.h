@@ -7,6 +7,8 @@
 
 #include "pair.h"
 
+#include <pthread.h>
+
 #include "base/error.h"
 
 static const uint64_t rnl_rpc_rest_ns = 35000000000u; /* the rest of a record comes within this time, as in libtirpc */
@@ -23,6 +25,7 @@ struct rnl_rpc_pair {
     uint32_t part_bytes;              /* wanted of the bulk area for the next part; 0 = a cell is enough */
     unsigned parts;                   /* of the record, handed over */
     uint32_t rung_record, rung_room;  /* the arming that was rung for last */
+    pthread_mutex_t writer;           /* who writes a record, if the link is shared */
 
     /* reading */
     uint64_t in_cell, in_cell_advertised; /* next cell; what the writer knows of */

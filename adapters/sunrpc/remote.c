@@ -3,6 +3,7 @@
  * remote.c - the endpoint of this process and its peers: opening it, what comes, waiting, the thread that keeps links
  * alive. Messages of a peer become parts in its queue, of which it can fill no more than the window. */
 #include "remote_internal.h"
+#include "server.h"
 
 #include "base/error.h"
 
@@ -411,6 +412,7 @@ static void *keep(void *none)
 
 static void before_fork(void)
 {
+    rnl_rpc_server_before_fork(); /* which takes the lock, too */
     pthread_mutex_lock(&S.lock);
 }
 static void after_fork(void)

@@ -157,6 +157,8 @@ static bool_t my_recv(SVCXPRT *x, struct rpc_msg *msg)
             s->greeted(x, s);
         return FALSE;
     }
+    if (RNL_UNLIKELY(s->rest))
+        rnl_rpc_server_forget_rest(s);
     link->deadline_ns = 0;
     if (link->in_open && !link->ops->leave(link))
         return FALSE;
@@ -183,6 +185,7 @@ static bool_t my_recv(SVCXPRT *x, struct rpc_msg *msg)
         my_reply(x, &refusal);
         return FALSE;
     }
+    rnl_rpc_server_serves(s);
     return TRUE;
 }
 
@@ -192,6 +195,7 @@ static enum xprt_stat my_stat(SVCXPRT *x)
     struct rnl_rpc_link *link = s->link;
     if (RNL_UNLIKELY(!link))
         return s->dead ? XPRT_DIED : XPRT_IDLE;
+    rnl_rpc_server_serves(NULL);
     if (link->ops->here(link) && !(link->broken && link->in_open))
         return XPRT_MOREREQS;
     if (!link->broken && !s->watched) { /* nobody looks into the link for us */
@@ -218,13 +222,9 @@ static bool_t my_freeargs(SVCXPRT *x, xdrproc_t xargs, void *args)
     return xargs(&s->in, args);
 }
 
-static bool_t my_reply(SVCXPRT *x, struct rpc_msg *msg)
+static bool write_reply(struct rnl_rpc_server *s, struct rnl_rpc_link *link, struct rpc_msg *msg)
 {
-    struct rnl_rpc_server *s = server_of(x);
-    struct rnl_rpc_link *link = s->link;
     bool ok;
-    if (!link || link->broken)
-        return FALSE;
     link->deadline_ns = 0;
     s->out.x_op = XDR_ENCODE;
     msg->rm_xid = s->xid;
@@ -247,10 +247,27 @@ static bool_t my_reply(SVCXPRT *x, struct rpc_msg *msg)
     return !link->broken && link->ops->end(link) && ok;
 }
 
+static bool_t my_reply(SVCXPRT *x, struct rpc_msg *msg)
+{
+    struct rnl_rpc_server *s = server_of(x);
+    struct rnl_rpc_link *link = s->link;
+    if (!link || link->broken)
+        return FALSE;
+    if (RNL_LIKELY(!link->shared))
+        return write_reply(s, link, msg);
+    if (!link->ops->claim(link))
+        return FALSE;
+    bool ok = write_reply(s, link, msg);
+    link->ops->release(link);
+    return ok;
+}
+
 static void my_destroy(SVCXPRT *x)
 {
     struct rnl_rpc_server *s = server_of(x);
     set_by_fd(s->fd, NULL);
+    rnl_rpc_server_serves(NULL);
+    rnl_rpc_server_forget_rest(s);
     if (s->link && s->link->remote)
         rnl_rpc_explain("a client on another host has gone");
     if (s->link)
@@ -282,6 +299,7 @@ struct rnl_rpc_server *rnl_rpc_server_new(int fd, void (*greeted)(SVCXPRT *, str
         close(fd);
         return NULL;
     }
+    rnl_rpc_server_watch_forks();
     struct ucred cred;
     socklen_t n = sizeof cred;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0) {

@@ -23,8 +23,9 @@ struct rnl_rpc_server {
     const struct xp_ops *real;
     struct rnl_rpc_link *link; /* NULL = the client has not greeted yet */
     XDR in, out;
-    uint32_t xid; /* of the call being served */
-    uid_t uid;    /* of the client, by the kernel */
+    uint32_t xid;              /* of the call being served */
+    struct rnl_rpc_link *rest; /* what was left of its arguments when its routine forked; else NULL */
+    uid_t uid;                 /* of the client, by the kernel */
     int fd;
     void (*greeted)(SVCXPRT *, struct rnl_rpc_server *); /* something came, and there is no link yet */
     uint64_t began_ns;
@@ -49,6 +50,15 @@ struct rnl_rpc_server *rnl_rpc_server_new(int fd, void (*greeted)(SVCXPRT *, str
 void rnl_rpc_server_end(struct rnl_rpc_server *);
 /* Greeted: from now on calls come over the link. */
 void rnl_rpc_server_open(struct rnl_rpc_server *, struct rnl_rpc_link *);
+
+/* Before this thread forks: a child of the routine that serves a call may take its arguments and reply, as with a
+ * socket, while the parent goes on. So both get a copy of what was not taken yet, and the link is shared. */
+void rnl_rpc_server_before_fork(void);
+void rnl_rpc_server_watch_forks(void);
+/* This thread serves a call that came from there; NULL: none any more. */
+void rnl_rpc_server_serves(struct rnl_rpc_server *);
+/* The next call's arguments come from the link again. */
+void rnl_rpc_server_forget_rest(struct rnl_rpc_server *);
 
 void rnl_rpc_watch_begin(void);
 void rnl_rpc_watch_end(void);

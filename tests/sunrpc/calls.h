@@ -27,7 +27,9 @@ enum calls_procedure {
     CALLS_EXIT,   /* void -> the server ends without an answer */
     CALLS_VECTOR, /* int[5] and double[3] -> the same */
     CALLS_PID,    /* void -> pid of the server */
-    CALLS_HANG    /* pid of a server -> that server answers after half a minute, any other at once */
+    CALLS_HANG,   /* pid of a server -> that server answers after half a minute, any other at once */
+    CALLS_FORK,   /* opaque<> -> the same, by a forked child, after as many milliseconds as the first byte says */
+    CALLS_FORKED  /* int, batched: a forked child adds it, no reply */
 };
 
 struct calls_pair {

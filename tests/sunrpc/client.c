@@ -398,6 +398,60 @@ static void part_once(CLIENT *c)
     check(call(c, CALLS_NULL, NOTHING, NULL, NOTHING, NULL) == RPC_SUCCESS, "null", 0);
 }
 
+/* The server forks a child for a call, which takes the arguments and replies while its parent serves the next calls,
+ * for instance those that nobody waits for. */
+static void part_forking(CLIENT *c)
+{
+    enum { BYTES = 7000, BATCHED = 60 };
+    int sum = 0, all = 0;
+    for (u_int n = 0; n < BYTES; n += n / 5 + 9) {
+        struct calls_bytes b = {n, some_bytes(n, n)}, back = {0, NULL};
+        if (n)
+            b.at[0] = (char)(n % 3);
+        check(call(c, CALLS_FORK, (xdrproc_t)xdr_calls_bytes, &b, (xdrproc_t)xdr_calls_bytes, &back) == RPC_SUCCESS &&
+                  back.count == n && memcmp(back.at ? back.at : b.at, b.at, n) == 0,
+              "by a forked child", (int)n);
+        (void)clnt_freeres(c, (xdrproc_t)xdr_calls_bytes, (char *)&back);
+        free(b.at);
+    }
+    (void)call(c, CALLS_TOTAL, NOTHING, NULL, (xdrproc_t)xdr_int, &sum);
+    for (int i = 1; i <= BATCHED && !datagram; i++)
+        check(clnt_call(c, CALLS_FORKED, (xdrproc_t)xdr_int, (char *)&i, NULL, NULL, no_time) == RPC_SUCCESS,
+              "batched, by a forked child", i);
+    for (int i = 0; i < 500 && !datagram && all != BATCHED * (BATCHED + 1) / 2; i++, all += sum) {
+        usleep(10000);
+        if (call(c, CALLS_TOTAL, NOTHING, NULL, (xdrproc_t)xdr_int, &sum) != RPC_SUCCESS)
+            break;
+    }
+    check(datagram || all == BATCHED * (BATCHED + 1) / 2, "all batched calls of forked children", all);
+}
+
+/* Children of the server reply to calls that were given up, while their parent replies to others. libtirpc's TCP client
+ * hangs in that: after a time-out it takes the next reply, whichever it is, for the late one. */
+static void part_beside(CLIENT *c)
+{
+    enum { LATE_MS = 60, LATE_BYTES = 300000, CHILDREN = 12, CALLS = 3000 };
+    const struct timeval brief = {0, 1000};
+    struct calls_bytes late = {datagram ? 7000 : LATE_BYTES, some_bytes(LATE_BYTES, 5)}, back = {0, NULL};
+    int sum = 0;
+    for (int i = 0; i < 5; i++)
+        check(call(c, CALLS_NULL, NOTHING, NULL, NOTHING, NULL) == RPC_SUCCESS, "null", i);
+    late.at[0] = LATE_MS;
+    for (int i = 0; i < CHILDREN; i++)
+        check(clnt_call(c, CALLS_FORK, (xdrproc_t)xdr_calls_bytes, (char *)&late, (xdrproc_t)xdr_calls_bytes,
+                        (char *)&back, brief) == RPC_TIMEDOUT,
+              "given up", i);
+    for (int k = 0; k < CALLS; k++) { /* until after the replies of the children */
+        struct calls_pair p = {k, 5};
+        check(call(c, CALLS_ADD, (xdrproc_t)xdr_calls_pair, &p, (xdrproc_t)xdr_int, &sum) == RPC_SUCCESS &&
+                  sum == k + 5,
+              "beside a child", k);
+        if (k % 10 == 0)
+            usleep(1000);
+    }
+    free(late.at);
+}
+
 /* Somebody else ends the server while it hangs in a call of ours; a TCP client is told, a UDP client finds the next
  * server at that port, which does not hang in what is sent again. */
 static void part_death(CLIENT *c)
@@ -489,10 +543,11 @@ static void part_told(CLIENT *c)
 static const struct {
     const char *name;
     void (*run)(CLIENT *);
-} parts[] = {{"simple", part_simple}, {"strings", part_strings}, {"bytes", part_bytes}, {"shapes", part_shapes},
-             {"errors", part_errors}, {"who", part_who},         {"batch", part_batch}, {"threads", part_threads},
-             {"fork", part_fork},     {"handles", part_handles}, {"late", part_late},   {"once", part_once},
-             {"death", part_death},   {"patient", part_patient}, {"busy", part_busy},   {"told", part_told}};
+} parts[] = {{"simple", part_simple},   {"strings", part_strings}, {"bytes", part_bytes}, {"shapes", part_shapes},
+             {"errors", part_errors},   {"who", part_who},         {"batch", part_batch}, {"threads", part_threads},
+             {"fork", part_fork},       {"handles", part_handles}, {"late", part_late},   {"once", part_once},
+             {"death", part_death},     {"patient", part_patient}, {"busy", part_busy},   {"told", part_told},
+             {"forking", part_forking}, {"beside", part_beside}};
 enum { PARTS_OF_ALL = 11 };
 
 int main(int argc, char **argv)

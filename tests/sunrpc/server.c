@@ -20,13 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { SECONDS = 120 };
-static int total;
+static int *total; /* forked children add to it, too */
 
 static void reply(SVCXPRT *x, xdrproc_t proc, void *at)
 {
@@ -66,6 +67,14 @@ static void who(struct svc_req *request, SVCXPRT *x)
     w.family = from ? from->ss_family : -1;
     w.addrlen = x->xp_addrlen;
     reply(x, (xdrproc_t)xdr_calls_who, &w);
+}
+
+static void serve_forked(SVCXPRT *x)
+{
+    struct calls_bytes b;
+    TAKE(xdr_calls_bytes, b);
+    usleep(b.count ? (useconds_t)(unsigned char)b.at[0] * 1000 : 0);
+    reply(x, (xdrproc_t)xdr_calls_bytes, &b);
 }
 
 static void dispatch(struct svc_req *request, SVCXPRT *x)
@@ -132,11 +141,10 @@ static void dispatch(struct svc_req *request, SVCXPRT *x)
         break;
     case CALLS_COUNT:
         TAKE(xdr_int, u.number);
-        total += u.number;
+        __atomic_fetch_add(total, u.number, __ATOMIC_RELAXED);
         break;
     case CALLS_TOTAL:
-        sum = total;
-        total = 0;
+        sum = __atomic_exchange_n(total, 0, __ATOMIC_RELAXED);
         reply(x, (xdrproc_t)xdr_int, &sum);
         break;
     case CALLS_REFUSE:
@@ -155,6 +163,20 @@ static void dispatch(struct svc_req *request, SVCXPRT *x)
         memset(u.bytes.at, 'x', (size_t)sum);
         reply(x, (xdrproc_t)xdr_calls_bytes, &u.bytes);
         free(u.bytes.at);
+        break;
+    case CALLS_FORK: /* the parent goes on without a look at the arguments, as servers do that fork for each call */
+        if (fork() == 0) {
+            serve_forked(x);
+            _exit(0);
+        }
+        break;
+    case CALLS_FORKED:
+        if (fork() == 0) {
+            usleep(2000); /* the parent has taken in the next calls meanwhile */
+            if (svc_getargs(x, (xdrproc_t)xdr_int, (void *)&u.number))
+                __atomic_fetch_add(total, u.number, __ATOMIC_RELAXED);
+            _exit(0);
+        }
         break;
     case CALLS_EXIT:
         _exit(0);
@@ -294,6 +316,8 @@ int main(int argc, char **argv)
     const char *text = getenv("CALLS_SECONDS");
     const unsigned seconds = text ? (unsigned)atoi(text) : SECONDS;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN);
+    total = mmap(NULL, sizeof *total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     alarm(seconds);
     make(argv[1]);
     if (strcmp(argv[2], "daemon") == 0 && fork() != 0)

@@ -42,6 +42,23 @@ call with clnttcp core && upgraded 10
 ok 'servers that forked share a port: each opens its own listener' $?
 end_server
 
+# ---- servers that fork for each call ----
+
+for kind in clnttcp clntudp; do
+    begin_server without both run
+    call without $kind forking
+    mv out expected
+    end_server
+    begin_server with both run
+    call with $kind forking && cmp -s expected out && upgraded 1
+    status=$?
+    [ $status = 0 ] || diff expected out | head -n 20
+    ok "a child that the server forks takes the arguments and replies, whatever its parent serves meanwhile ($kind)" $status
+    call with $kind beside && upgraded 1
+    ok "children of a server reply beside it ($kind)" $?
+    end_server
+done
+
 # ---- deaths ----
 
 for kind in clnttcp clntudp; do
