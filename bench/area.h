@@ -77,7 +77,8 @@ struct bench_order {
     uint32_t test;
     uint32_t variant; /* of a baseline */
     uint64_t bytes;
-    uint64_t count; /* round trips, messages, messages alone, windows, or what the test says */
+    uint64_t count;  /* round trips, messages, messages alone, windows, or what the test says */
+    uint64_t end_ns; /* those of AM-2 stop then, and count as far as they went; 0 = never */
 };
 
 struct bench_answer {
@@ -85,6 +86,7 @@ struct bench_answer {
     double elapsed_ns;  /* of the whole order */
     double cpu_ns;      /* of this process, per message; latency and rate only */
     uint64_t preempted; /* involuntary context switches in it */
+    uint32_t cut;       /* it went on to the order's end_ns */
     char text[200];     /* why this process failed */
 };
 

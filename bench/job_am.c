@@ -27,6 +27,7 @@ static const unsigned rate_depths[] = {1, 4, 16, 64, 128, 512}, bulk_depths[] = 
 static eb_t bundle;
 static ep_t ep;
 static uint64_t asked, answered;
+static uint64_t requested; /* of all orders so far, by rank 0 */
 static uint64_t due; /* requests of all orders so far; the first of an order may come while both meet, before run */
 static unsigned char *segment, *source; /* WINDOW * BULK_BYTES each */
 
@@ -137,52 +138,101 @@ static int prepare(struct bench_process *s, const struct bench_order *o)
     return s->pair->lossy ? bench_lose(s, AM_GetRank(bundle), o->variant >> BENCH_AM_LOSS_SHIFT) : 0;
 }
 
-static int ask(struct bench_process *s, const struct bench_order *o)
+/* Where rank 0 says how many requests there have been in all when it ends an order before it is done. */
+static _Atomic uint64_t *cut_at(struct bench_process *s)
 {
+    return (_Atomic uint64_t *)(void *)s->pair->board;
+}
+
+/* What is still under way after an order's end is not worth another loss. */
+static int lose_no_more(struct bench_process *s)
+{
+    return s->pair->lossy ? bench_lose(s, AM_GetRank(bundle), 0) : 0;
+}
+
+/* One look. True when the order has to end: its time is up, or this process failed. */
+static bool is_over(struct bench_process *s, const struct bench_order *o, enum am_measure kind)
+{
+    static unsigned looks;
+    return await(s, kind) || (o->end_ns && kind != WAITING && ++looks % 64 == 0 && bench_now_ns() >= o->end_ns);
+}
+
+/* *done: how many were answered. */
+static int ask(struct bench_process *s, const struct bench_order *o, uint64_t *done, double *ns)
+{
+    uint64_t t0 = bench_now_ns();
     uint64_t n = messages(o), from = answered, depth = o->variant & ((1u << BENCH_AM_LOSS_SHIFT) - 1);
     enum am_measure kind = kind_of(o->test);
-    for (uint64_t i = 0; i < n; i++) {
-        size_t at = i % WINDOW * BULK_BYTES;
-        int r = kind == BULKS ? AM_RequestXfer1(ep, 0, at, BULK, source + at, BULK_BYTES, (int32_t)i)
-                              : AM_Request1(ep, 0, ASK, (int32_t)i);
+    bool over = false;
+    uint64_t sent = 0;
+    while (sent < n && !over) {
+        size_t at = sent % WINDOW * BULK_BYTES;
+        int r = kind == BULKS ? AM_RequestXfer1(ep, 0, at, BULK, source + at, BULK_BYTES, (int32_t)sent)
+                              : AM_Request1(ep, 0, ASK, (int32_t)sent);
         if (r != AM_OK)
             return failed(s);
-        while (i + 1 - (answered - from) >= depth)
-            if (await(s, kind))
-                return -1;
+        sent++;
+        while (sent - (answered - from) >= depth && !over)
+            over = is_over(s, o, kind);
     }
-    while (answered - from < n)
-        if (await(s, kind))
+    while (answered - from < sent && !over)
+        over = is_over(s, o, kind);
+    *done = answered - from;
+    *ns = (double)(bench_now_ns() - t0);
+    requested += sent;
+    if (s->status || !over)
+        return s->status;
+    if (lose_no_more(s))
+        return -1;
+    atomic_store_explicit(cut_at(s), requested, memory_order_release);
+    while (answered - from < sent)
+        if (look(s))
             return -1;
     return 0;
 }
 
-static int call(struct bench_process *s, uint64_t n)
+/* Until all of an order have arrived, which may be fewer than it says. */
+static int answer(struct bench_process *s, const struct bench_order *o)
 {
+    const uint64_t before = due;
+    due += messages(o);
+    for (bool cut = false; asked < due;) {
+        if (await(s, kind_of(o->test)))
+            return -1;
+        uint64_t at = cut ? 0 : atomic_load_explicit(cut_at(s), memory_order_acquire);
+        if (at > before) { /* that of an order before this one is not */
+            cut = true;
+            due = at;
+            if (lose_no_more(s))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int call(struct bench_process *s, uint64_t n, double *ns)
+{
+    const uint64_t t0 = bench_now_ns();
     for (uint64_t i = 0; i < n; i++)
         if (AM_Poll(bundle) != AM_OK)
             return failed(s);
+    *ns = (double)(bench_now_ns() - t0);
     return 0;
 }
 
 static int run(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
-    uint64_t n = messages(o);
     enum am_measure kind = kind_of(o->test);
-    if (s->rank == 1) {
-        due += n;
-        while (asked < due)
-            if (await(s, kind))
-                return -1;
-        return 0;
-    }
-    uint64_t t0 = bench_now_ns();
-    if (kind == CALL ? call(s, o->count) : ask(s, o))
+    uint64_t n = o->count;
+    double ns = 0;
+    if (s->rank == 1)
+        return answer(s, o);
+    if (kind == CALL ? call(s, n, &ns) : ask(s, o, &n, &ns))
         return -1;
-    double ns = (double)(bench_now_ns() - t0);
-    if (kind == CALL)
-        a->value = ns / (double)o->count;
-    else if (kind == TRIP || kind == WAITING)
+    a->cut = kind != CALL && n < messages(o);
+    if (n == 0)
+        a->value = NAN;
+    else if (kind == CALL || kind == TRIP || kind == WAITING)
         a->value = ns / (double)n;
     else if (kind == RATE)
         a->value = (double)n * 1e3 / ns;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAST_ORDER_NS = 20000000 };
+
 int bench_scenario_add(struct bench_plan *p, const struct bench_scenario *scenario, enum bench_test test, unsigned api,
                        unsigned n, uint64_t bytes, unsigned step, bool shown)
 {
@@ -117,6 +119,14 @@ static bool step_shown(const struct bench_unit *first, size_t n, unsigned step)
     return false;
 }
 
+/* The first pass has all steps, of two orders for each of two pairs. */
+static uint64_t order_ns(const struct bench_run *r, unsigned steps_left)
+{
+    const uint64_t now = bench_now_ns(), left = now < r->end_ns ? r->end_ns - now : 0;
+    const uint64_t each = left / (4 * (uint64_t)steps_left);
+    return each > LEAST_ORDER_NS ? each : LEAST_ORDER_NS;
+}
+
 int bench_scenario_run(struct bench_run *r, const struct bench_scenario *scenario, struct bench_unit *first, size_t n)
 {
     unsigned steps = 0;
@@ -128,6 +138,7 @@ int bench_scenario_run(struct bench_run *r, const struct bench_scenario *scenari
             bool shown = step_shown(first, n, step);
             if (!shown && (over || pass % 2)) /* a point of a curve needs fewer trials than a row */
                 continue;
+            r->order_ns = order_ns(r, pass == 0 ? steps - step : 1);
             int e = run_step(r, scenario, step, first, n);
             if (e)
                 return e;

@@ -236,11 +236,14 @@ int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, 
         struct bench_order o = {.test = as, .variant = variant, .bytes = u->bytes, .count = s->count};
         if (sizing)
             o.count = next_count(r, u, as, 0, 0);
+        if (r->order_ns)
+            o.end_ns = bench_now_ns() + r->order_ns;
         int e = bench_order(r, pair, &o);
         if (e || is_lost(r, pair))
             return e;
         s->tried++;
         const struct bench_answer *a = answer_of(r->area, pair, as);
+        u->cut += a->cut;
         bool preempted = was_preempted(r->area, pair);
         double calm = r->plan->calm * (preempted ? 0.5 : 1.25);
         r->plan->calm = calm > 1 ? 1 : calm < 0.02 ? 0.02 : calm;

@@ -91,6 +91,7 @@ struct bench_unit {
     struct bench_trial *trial;
     size_t trials, room;
     unsigned flipped, preempted; /* thrown away */
+    unsigned cut;                /* repetitions that would have taken longer */
     struct bench_series baseline[BENCH_VARIANTS], api[BENCH_APIS];
 };
 
@@ -111,6 +112,7 @@ struct bench_run {
     const char *area_path; /* how others find it; for scenarios that start jobs of their own */
     struct bench_plan *plan;
     uint64_t end_ns;
+    uint64_t order_ns; /* the most that an order may take that can be cut short; 0 = any time */
     int (*alive)(void *);
     void *arg;
     void (*progress)(void *, double seconds_left); /* after each trial; may be NULL */

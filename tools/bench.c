@@ -113,10 +113,11 @@ static bool has_value(const struct bench_unit *u)
 /* What the rows do not say. False if there is nothing else to say: nothing was measured. */
 static bool remarks(FILE *f, const struct bench_options *q, const struct bench_plan *p)
 {
-    unsigned flipped = 0, preempted = 0, empty = 0, no_fm1 = 0;
+    unsigned flipped = 0, preempted = 0, cut = 0, empty = 0, no_fm1 = 0;
     for (size_t i = 0; i < p->units; i++) {
         flipped += p->unit[i].flipped;
         preempted += p->unit[i].preempted;
+        cut += p->unit[i].cut;
         const struct bench_unit *u = &p->unit[i];
         empty += !has_value(u);
         bool with_fm1 = q->apis & 1u << BENCH_FM1 && (!u->scenario || u->scenario->apis & 1u << BENCH_FM1);
@@ -124,6 +125,10 @@ static bool remarks(FILE *f, const struct bench_options *q, const struct bench_p
     }
     if (preempted)
         fprintf(f, "%u repetitions were interrupted by other programs and run again.\n", preempted);
+    if (cut)
+        fprintf(f,
+                "%u repetitions were ended before they were done, for --max-time %g; they count as far as they went.\n",
+                cut, q->seconds);
     if (flipped)
         fprintf(f, "%u trials were thrown away: the cores' placement changed meanwhile.\n", flipped);
     if (empty)

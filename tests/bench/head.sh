@@ -42,7 +42,7 @@ rows() {
     timeout 300 "$runnel" bench "$@" --json >"$dir/rows" 2>"$dir/stderr"
     well $?
     code=$?
-    [ $code != 0 ] || check_rows "$transport" "$expected" <"$dir/rows" >"$dir/stderr" 2>&1 || code=1
+    [ $code != 0 ] || check_rows "$transport" "$expected" <"$dir/rows" >"$dir/said" 2>&1 || code=1
     ok "$name: the rows that the manual page says" $code
 }
 

@@ -67,6 +67,8 @@ if ip netns add "runnel-test-$$" 2>/dev/null; then
         ('am-rate', ['am'], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], [8]), ('am-bulk', ['am'], [1, 2, 4, 8], [131072])] +
         [(t, ['am'], [1, 5, 10, 20, 50, 100, 200], [8]) for t in ('am-loss-trip', 'am-loss-rate')] +
         [('am-loss-bulk', ['am'], [1, 5, 10, 20, 50, 100, 200], [131072])])" --transport xdp sweep sweep-loss "${short[@]}"
+    grep -q 'repetitions were ended before they were done, for --max-time' "$dir/stderr"
+    ok "what losses make long is ended for the time that there is" $?
     rows "lost datagrams" udp "[('loss-stream', ['fm'], [1, 10, 50], [65536]), ('loss-trip', ['fm'], [1, 10, 50], [8])]" \
         --netns --api fm loss "${short[@]}"
     rows "a barrier of an odd number" udp '[("barrier", ["native"], [5], [8])]' --netns barrier --ranks 5 "${short[@]}"
