@@ -25,6 +25,10 @@ printf '#define RNL_TWO 2\nFM_count();\n' >src/base/base.c
 printf '| **trial** | one round | - |\n' >doc/glossary.md
 expect "check-layers: base includes ring" "src/base/base.h:1: ring/ring.h" scripts/check-layers
 expect "check-layers: the core names an interface" "src/base/base.c:2: FM_count: only its own folder" scripts/check-layers
+mkdir -p src/api/fm
+printf "interface_sources = {\n    'fm': files(),\n}\n" >src/meson.build
+printf '#include <runnel/fm.h>\n' >src/ring/early.c
+expect "check-layers: the header of an interface of the build's list" "src/ring/early.c:1: runnel/fm.h: ring/ comes before api/fm/" scripts/check-layers
 expect "check-docs: a function in no manual page" "fm.h:3: FM_more is in no manual page" scripts/check-docs
 expect "check-docs: a dead link" "README.md:1: doc/design.md" scripts/check-docs
 expect "check-names: a tag that two files define" "rnl_both: struct tag at src/base/base.h:3, struct tag at src/ring/ring.h:1" scripts/check-names
