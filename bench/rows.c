@@ -25,7 +25,8 @@ const char *bench_test_name(enum bench_test t)
         "memory-peer",  "memory-all",   "loss-stream",  "loss-trip",    "am-trip",         "am-rate",     "am-bulk",
         "am-waiting",   "am-loss-trip", "am-loss-rate", "am-loss-bulk", "am-par",          "put-landed",  "put-used",
         "put-notify",   "put-add",      "put-import",   "rpc-null",     "rpc-send",        "rpc-once",    "panda-call",
-        "panda-group",  "panda-stream", "orca-roi",     "orca-inc",     "orca-goi",        "orca-read",   "quit"};
+        "panda-group",  "panda-stream", "orca-roi",     "orca-inc",     "orca-goi",        "orca-put",    "orca-all",
+        "orca-read",    "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
@@ -73,9 +74,10 @@ const char *bench_test_unit(enum bench_test t)
 const char *bench_api_name(unsigned api)
 {
     static const char *const name[BENCH_APIS] = {
-        "raw",      "native",    "fm",      "fm1",      "tcp",       "am",        "memcpy",    "movsb",     "nt",
-        "panda",    "orca",      "openmpi", "ompi-ucx", "mpich",     "ucx-am",    "ucx-tag",   "libfabric", "provider",
-        "ompi-rnl", "mpich-rnl", "ucx-put", "rpc",      "tirpc-tcp", "tirpc-udp", "tirpc-unix"};
+        "raw",      "native", "fm",        "fm1",         "tcp",       "am",        "memcpy",    "movsb",
+        "nt",       "panda",  "orca",      "no-switches", "no-layers", "no-pieces", "no-copies", "openmpi",
+        "ompi-ucx", "mpich",  "ucx-am",    "ucx-tag",     "libfabric", "provider",  "ompi-rnl",  "mpich-rnl",
+        "ucx-put",  "rpc",    "tirpc-tcp", "tirpc-udp",   "tirpc-unix"};
     return api < BENCH_APIS ? name[api] : "?";
 }
 

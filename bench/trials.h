@@ -24,6 +24,10 @@ enum {
     BENCH_NT,
     BENCH_PANDA,
     BENCH_ORCA,
+    BENCH_ORCA_SWITCHES, /* Orca without what saves them; so the next three */
+    BENCH_ORCA_LAYERS,
+    BENCH_ORCA_PIECES,
+    BENCH_ORCA_COPIES,
     BENCH_OWN,
     BENCH_OPENMPI = BENCH_OWN,
     BENCH_OPENMPI_UCX,
@@ -43,8 +47,9 @@ enum {
 };
 /* The interfaces that the tests of pairs have. */
 enum {
-    BENCH_OF_PAIRS = ((1u << BENCH_UCX_PUT) - 1) & ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB |
-                                                     1u << BENCH_NT | 1u << BENCH_PANDA | 1u << BENCH_ORCA)
+    BENCH_OF_PAIRS = ((1u << BENCH_UCX_PUT) - 1) &
+                     ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB | 1u << BENCH_NT | 1u << BENCH_PANDA) &
+                     ~((1u << BENCH_OWN) - (1u << BENCH_ORCA))
 };
 enum { BENCH_ON_PROVIDER = 1u << BENCH_PROVIDER | 1u << BENCH_OPENMPI_RNL | 1u << BENCH_MPICH_RNL };
 _Static_assert((int)BENCH_APIS <= (int)BENCH_MAX_PAIRS, "a pair for each interface and peer");

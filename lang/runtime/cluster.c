@@ -33,51 +33,28 @@ void orc_broken(uint32_t source)
 
 /* ---- upcalls ---- */
 
-/* Small ones are used again. */
-enum { SMALL = 128 };
-static struct orc_event *spare;
-
-static void free_event(struct orc_event *e)
+static void enqueue(struct orc_event *e)
 {
-    if (e->n > SMALL) {
-        free(e);
+    if (!e)
         return;
-    }
-    e->next = spare;
-    spare = e;
-}
-
-static struct orc_event *new_event(enum orc_event_kind kind, pan_msg_p msg)
-{
-    size_t n = pan_msg_left(msg);
-    struct orc_event *e = n <= SMALL ? spare : NULL;
-    if (e)
-        spare = e->next;
-    else if (!(e = malloc(sizeof *e + (n > SMALL ? n : SMALL))))
-        orc_fail(0, "there is no memory left for %zu bytes", n);
-    e->next = NULL;
-    e->kind = kind;
-    e->source = (uint32_t)pan_msg_sender(msg);
-    e->n = n;
-    if (n && pan_msg_consume(msg, e->bytes, n) < 0)
-        e->n = 0; /* the sender is dead, which ends the program */
-    pan_msg_clear(msg);
     *last = e;
     last = &e->next;
-    return e;
 }
 
 static void on_group(pan_msg_p msg, void *proto)
 {
-    struct orc_event *e = new_event(ORC_EVENT_GROUP, msg);
-    memcpy(&e->group, (char *)proto + pan_group_proto_offset(), sizeof e->group);
+    enqueue(orc_event_of_group(msg, proto));
 }
 
 static void on_request(pan_upcall_p upcall, pan_msg_p msg, void *proto)
 {
-    struct orc_event *e = new_event(ORC_EVENT_REQUEST, msg);
-    memcpy(&e->request, (char *)proto + pan_rpc_proto_offset(), sizeof e->request);
-    e->upcall = upcall;
+    enqueue(orc_event_of_request(msg, proto, upcall));
+}
+
+void orc_replied_later(void *arg, int status, pan_msg_p msg, void *proto)
+{
+    if (status >= 0) /* else its owner is dead, which ends the program */
+        enqueue(orc_event_of_reply(msg, proto, arg));
 }
 
 static void on_death(void *arg, int pid)
@@ -118,10 +95,12 @@ void orc_send_group(enum orc_group_kind kind, uint32_t operation, uint64_t id, u
 {
     const struct orc_group head = {id, (uint32_t)kind << 24 | operation, ticket, reads, moves};
     _Alignas(8) unsigned char proto[64];
-    const pan_iovec_t iov = {body ? body->p : NULL, body ? body->n : 0};
+    struct orc_layer layer;
+    const pan_iovec_t iov = orc_layer_out(&layer, body);
     size_t at = pan_group_proto_offset();
     memcpy(proto + at, &head, sizeof head);
     int status = pan_group_send(port, &iov, iov.len ? 1 : 0, proto, at + sizeof head);
+    orc_buffer_free(&layer.buffer);
     if (status < 0 && dead < 0)
         orc_fail(0, "%s", rnl_last_error()->text);
 }
@@ -182,7 +161,7 @@ static void run_early(void)
         list = e->next;
         e->next = NULL;
         if (execute(e)) {
-            free_event(e);
+            orc_event_free(e);
         } else {
             *early_last = e;
             early_last = &e->next;
@@ -200,7 +179,7 @@ static void run_events(void)
         e->next = NULL;
         bool group = e->kind == ORC_EVENT_GROUP;
         if (execute(e)) {
-            free_event(e);
+            orc_event_free(e);
         } else {
             *early_last = e;
             early_last = &e->next;
@@ -208,15 +187,6 @@ static void run_events(void)
         if (group && early)
             run_early();
     }
-}
-
-void orc_replied_later(void *arg, int status, pan_msg_p msg, void *proto)
-{
-    if (status < 0)
-        return; /* its owner is dead, which ends the program */
-    struct orc_event *e = new_event(ORC_EVENT_REPLY, msg);
-    memcpy(&e->reply, (char *)proto + pan_rpc_proto_offset(), sizeof e->reply);
-    e->caller = arg;
 }
 
 /* ---- a death ---- */
@@ -348,7 +318,7 @@ void orc_progress(bool wait)
 void orc_wait_until(const bool *flag)
 {
     while (!*flag) {
-        if (!orc_is_idle())
+        if (!orc_is_idle() || orc_options.without[ORC_SAVES_SWITCHES])
             orc_sleep();
         else
             orc_progress(true);
@@ -381,11 +351,7 @@ static int cluster_loop(void)
             orc_progress(!ran && orc_is_idle());
     }
     signal(SIGTERM, SIG_DFL);
-    while (spare) {
-        struct orc_event *e = spare;
-        spare = e->next;
-        free(e);
-    }
+    orc_events_free();
     orc_table_free();
     return 0;
 }

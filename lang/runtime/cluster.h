@@ -65,6 +65,9 @@ struct orc_event {
     };
     pan_upcall_p upcall;        /* of a request */
     struct orc_pending *caller; /* of a reply */
+    const struct orc_operation *operation;
+    void **args; /* of the operation, taken in from the message; NULL: they are in `bytes` */
+    bool taken;  /* a reply, likewise */
     size_t n;
     unsigned char bytes[];
 };
@@ -80,6 +83,22 @@ struct orc_pending {
     bool done, again; /* again: the object has moved */
     bool deadlock;
 };
+
+/* ---- event.c ---- */
+
+/* What a message is put into where layers are not collapsed. */
+struct orc_layer {
+    struct orc_buffer buffer;
+    unsigned char small[256];
+};
+/* The body of a message, as it goes: NULL is none. */
+pan_iovec_t orc_layer_out(struct orc_layer *l, const struct orc_buffer *body);
+/* What an upcall makes of a message; NULL: its sender died before all of it had come, which ends the program. */
+struct orc_event *orc_event_of_group(pan_msg_p msg, const void *proto);
+struct orc_event *orc_event_of_request(pan_msg_p msg, const void *proto, pan_upcall_p upcall);
+struct orc_event *orc_event_of_reply(pan_msg_p msg, const void *proto, struct orc_pending *caller);
+void orc_event_free(struct orc_event *e);
+void orc_events_free(void);
 
 /* ---- cluster.c ---- */
 
@@ -107,6 +126,9 @@ void orc_cluster_invoke(struct orc_object *o, uint32_t number, void **args, orc_
 void orc_group_invoked(struct orc_event *e);
 void orc_request_invoked(struct orc_event *e, struct orc_object *o);
 void orc_replied(struct orc_event *e);
+/* Takes in from the message what it brings, straight into values. What the sender did not send whole is cut. */
+void orc_get_in(struct orc_reader *r, uint32_t source, const struct orc_operation *op, void **args);
+void orc_get_out(struct orc_reader *r, uint32_t source, const struct orc_operation *op, void **args);
 void orc_send_reply(pan_upcall_p upcall, uint32_t status, const struct orc_buffer *body);
 /* Ends what is blocked at the object because it moves: those of this rank call anew, callers are told to. */
 void orc_flush_blocked(struct orc_object *o);

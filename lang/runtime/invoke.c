@@ -15,14 +15,13 @@ static void put_in(struct orc_buffer *b, const struct orc_operation *op, void **
             orc_put_value(b, op->params[i].type, args[i]);
 }
 
-static void get_in(struct orc_event *e, const struct orc_operation *op, void **args)
+void orc_get_in(struct orc_reader *r, uint32_t source, const struct orc_operation *op, void **args)
 {
-    struct orc_reader r = {.p = e->bytes, .n = e->n};
     for (uint32_t i = 0; i < op->params_count; i++)
         if (op->params[i].mode == ORC_IN)
-            orc_get_value(&r, op->params[i].type, args[i]);
-    if (r.bad || r.n)
-        orc_broken(e->source);
+            orc_get_value(r, op->params[i].type, args[i]);
+    if (!r->cut && (r->bad || r->n))
+        orc_broken(source);
 }
 
 static void put_out(struct orc_buffer *b, const struct orc_operation *op, void **args)
@@ -34,19 +33,18 @@ static void put_out(struct orc_buffer *b, const struct orc_operation *op, void *
         orc_put_value(b, op->result, args[op->params_count]);
 }
 
-static void get_out(struct orc_event *e, const struct orc_operation *op, void **args)
+void orc_get_out(struct orc_reader *r, uint32_t source, const struct orc_operation *op, void **args)
 {
-    struct orc_reader r = {.p = e->bytes, .n = e->n};
     for (uint32_t i = 0; i <= op->params_count; i++) {
         bool result = i == op->params_count;
         if (result ? !op->result : op->params[i].mode != ORC_OUT)
             continue;
         const struct orc_type *t = result ? op->result : op->params[i].type;
         orc_free(t, args[i]);
-        orc_get_value(&r, t, args[i]);
+        orc_get_value(r, t, args[i]);
     }
-    if (r.bad || r.n)
-        orc_broken(e->source);
+    if (!r->cut && (r->bad || r->n))
+        orc_broken(source);
 }
 
 /* Arguments of a call of somebody elsewhere: in place while they are few and small. */
@@ -85,6 +83,19 @@ static void free_args(const struct orc_operation *op, void **args, struct scratc
         if (!t->flat)
             orc_free(t, args[i]);
     }
+}
+
+/* The arguments that an event brought. */
+static void **args_of(struct orc_event *e, const struct orc_operation *op, struct scratch *s)
+{
+    void **args = e->args;
+    e->args = NULL;
+    if (args)
+        return args;
+    struct orc_reader r = {.p = e->bytes, .n = e->n};
+    args = make_args(op, s);
+    orc_get_in(&r, e->source, op, args);
+    return args;
 }
 
 /* The arguments outlive the call: they move to memory of their own. */
@@ -133,11 +144,13 @@ void orc_send_reply(pan_upcall_p upcall, uint32_t status, const struct orc_buffe
 {
     const struct orc_reply head = {.count = orc_count, .status = status, .zero = 0};
     _Alignas(8) unsigned char proto[64];
-    const pan_iovec_t iov = {body ? body->p : NULL, body ? body->n : 0};
+    struct orc_layer layer;
+    const pan_iovec_t iov = orc_layer_out(&layer, body);
     size_t at = pan_rpc_proto_offset();
     memcpy(proto + at, &head, sizeof head);
     /* Outside upcalls it goes at once; a caller that died ends the program by itself. */
     (void)!pan_rpc_reply(upcall, &iov, iov.len ? 1 : 0, proto, at + sizeof head, NULL, NULL);
+    orc_buffer_free(&layer.buffer);
 }
 
 static void reply_done(pan_upcall_p upcall, const struct orc_operation *op, void **args)
@@ -275,11 +288,13 @@ static bool invoke_remote(struct orc_object *o, const struct orc_operation *op, 
     (void)orc_pending_take(p.ticket); /* the reply names it */
     put_in(&body, op, args);
     memcpy(proto + offset, &head, sizeof head);
-    const pan_iovec_t iov = {body.p, body.n};
+    struct orc_layer layer;
+    const pan_iovec_t iov = orc_layer_out(&layer, &body);
     orc_waits_for(o, &told);
     double begin = (s->reads + s->writes) % MEASURED == 0 && !op->blocks ? now_ns() : 0;
     int status =
         pan_rpc_start((int)s->owner, &iov, iov.len ? 1 : 0, proto, offset + sizeof head, orc_replied_later, &p);
+    orc_buffer_free(&layer.buffer);
     orc_buffer_free(&body);
     if (status < 0 && status != RNL_ERR_PEER_DEAD)
         orc_fail(at, "%s", rnl_last_error()->text);
@@ -345,9 +360,7 @@ void orc_group_invoked(struct orc_event *e)
     if (number >= ORC_OP_FIRST + o->class->count)
         orc_broken(e->source);
     const struct orc_operation *op = orc_operation_of(o->class, number);
-    void **args = own ? own->args : make_args(op, &scratch);
-    if (!own)
-        get_in(e, op, args);
+    void **args = own ? own->args : args_of(e, op, &scratch);
     if (orc_try(o, number, args, true, &wrote) == ORC_BLOCKED) {
         if (own && o->shared->global_refs <= 1)
             alone(o, op, own->at);
@@ -378,8 +391,7 @@ void orc_request_invoked(struct orc_event *e, struct orc_object *o)
     if (e->request.operation >= ORC_OP_FIRST + o->class->count)
         orc_broken(e->source);
     const struct orc_operation *op = orc_operation_of(o->class, e->request.operation);
-    void **args = make_args(op, &scratch);
-    get_in(e, op, args);
+    void **args = args_of(e, op, &scratch);
     if (orc_try(o, e->request.operation, args, false, &wrote) == ORC_BLOCKED) {
         if (o->shared->global_refs <= 1) {
             free_args(op, args, &scratch);
@@ -403,8 +415,9 @@ void orc_replied(struct orc_event *e)
 {
     struct orc_pending *p = e->caller;
     p->deadlock = e->reply.status == ORC_REPLY_DEADLOCK;
-    if (e->reply.status == ORC_REPLY_DONE && p->operation)
-        get_out(e, p->operation, p->args);
+    struct orc_reader r = {.p = e->bytes, .n = e->n};
+    if (e->reply.status == ORC_REPLY_DONE && p->operation && !e->taken)
+        orc_get_out(&r, e->source, p->operation, p->args);
     end_pending(p, e->reply.status == ORC_REPLY_MOVED);
 }
 

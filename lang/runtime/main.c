@@ -93,6 +93,7 @@ static const char help[] =
     "  -p 1|2|3       never replicate objects, always, or decide (default)\n"
     "  -static, -dynamic, -combined   decide by the compiler's estimate, by counts, or by both\n"
     "  -no-strategy   ignore calls of Strategy\n"
+    "  -without NAME  without what saves switches, layers, pieces or copies (orcac(1))\n"
     "  -turn-ns N     each turn of a loop in a process or function takes so much longer\n"
     "  -v             tell each decision\n"
     "  -OC            the program's own arguments follow\n";
@@ -110,6 +111,21 @@ static bool number_option(const char *name, const char *arg, const char *value, 
     return true;
 }
 
+/* What Bal et al. (1997) do to make messages of Orca faster, each of which can be left out to see what it saves. */
+static bool without_option(const char *arg, const char *value)
+{
+    static const char *const names[ORC_SAVINGS] = {"switches", "layers", "pieces", "copies"};
+    if (strcmp(arg, "-without") != 0)
+        return false;
+    for (int i = 0; value && i < ORC_SAVINGS; i++)
+        if (strcmp(value, names[i]) == 0) {
+            orc_options.without[i] = true;
+            return true;
+        }
+    fprintf(stderr, "%s: switches, layers, pieces or copies was expected after -without\n", orc_program->name);
+    orc_end(2);
+}
+
 /* Takes the options of the run-time system out of argv; what does not begin with a known one is the program's. */
 static void take_options(int argc, char **argv)
 {
@@ -125,6 +141,8 @@ static void take_options(int argc, char **argv)
             i++;
         } else if (number_option("-turn-ns", a, next, 0, 1000000000, &v)) {
             orc_options.turn_ns = (int)v;
+            i++;
+        } else if (without_option(a, next)) {
             i++;
         } else if (strcmp(a, "-static") == 0) {
             orc_options.conflict = ORC_PLACE_STATIC;

@@ -40,14 +40,17 @@ void orc_put_u64(struct orc_buffer *b, uint64_t v)
 
 bool orc_get_bytes(struct orc_reader *r, void *p, size_t n)
 {
+    if (!r->bad && r->n >= n && r->from && n)
+        r->bad = r->cut = r->take(r->from, p, n) < 0;
     if (r->bad || r->n < n) {
         r->bad = true;
         memset(p, 0, n);
         return false;
     }
-    if (n)
+    if (n && !r->from) {
         memcpy(p, r->p, n);
-    r->p += n;
+        r->p += n;
+    }
     r->n -= n;
     return true;
 }
@@ -66,9 +69,15 @@ uint64_t orc_get_u64(struct orc_reader *r)
     return v;
 }
 
+/* Whether values of the type go as they lie in memory. */
+static bool goes_whole(const struct orc_type *t)
+{
+    return t->flat && (t->kind != ORC_RECORD || !orc_options.without[ORC_SAVES_PIECES]);
+}
+
 static void put_elements(struct orc_buffer *b, const struct orc_type *t, const void *data, int64_t n)
 {
-    if (t->flat) {
+    if (t->flat && !orc_options.without[ORC_SAVES_PIECES]) {
         orc_put_bytes(b, data, (size_t)n * t->size);
         return;
     }
@@ -84,7 +93,7 @@ static void put_fields(struct orc_buffer *b, const struct orc_type *t, const voi
 
 void orc_put_value(struct orc_buffer *b, const struct orc_type *t, const void *v)
 {
-    if (t->flat) {
+    if (goes_whole(t)) {
         orc_put_bytes(b, v, t->size);
         return;
     }
@@ -154,7 +163,7 @@ static bool in_limit(const struct orc_type *t, const void *v)
 static void *get_elements(struct orc_reader *r, const struct orc_type *t, uint64_t n)
 {
     /* Each element takes a byte at least, but for structs that hold nothing. */
-    size_t least = t->flat ? t->size : 1;
+    size_t least = goes_whole(t) ? t->size : 1;
     if (r->bad || n > r->n / least) {
         r->bad = true;
         return NULL;
@@ -162,7 +171,7 @@ static void *get_elements(struct orc_reader *r, const struct orc_type *t, uint64
     if (!n)
         return NULL;
     char *p = orc_alloc(n * t->size);
-    if (t->flat) {
+    if (t->flat && !orc_options.without[ORC_SAVES_PIECES]) {
         orc_get_bytes(r, p, n * t->size);
         for (size_t i = 0; (t->limit || t->kind == ORC_RECORD) && i < n; i++)
             r->bad |= !in_limit(t, p + i * t->size);
@@ -228,7 +237,7 @@ static void get_graph(struct orc_reader *r, const struct orc_type *t, struct orc
 
 void orc_get_value(struct orc_reader *r, const struct orc_type *t, void *v)
 {
-    if (t->flat) {
+    if (goes_whole(t)) {
         orc_get_bytes(r, v, t->size);
         if (!in_limit(t, v)) {
             r->bad = true;

@@ -22,7 +22,10 @@ void orc_buffer_free(struct orc_buffer *);
 struct orc_reader {
     const unsigned char *p;
     size_t n;
-    bool bad; /* what was read was not what a peer would write; all later reads give zero */
+    bool bad;   /* what was read was not what a peer would write; all later reads give zero */
+    void *from; /* a message that may still be arriving; NULL: the bytes are at p */
+    int (*take)(void *from, void *out, size_t n); /* negative: the rest never comes */
+    bool cut;                                     /* so it was, and the reader is bad */
 };
 void orc_put_bytes(struct orc_buffer *, const void *p, size_t n);
 void orc_put_u32(struct orc_buffer *, uint32_t v);
@@ -129,7 +132,9 @@ extern char **orc_argv;
 const char *orc_file(orc_place at);
 _Noreturn void orc_end(int status); /* flushes output and ends the process */
 enum { ORC_PLACE_COMBINED, ORC_PLACE_STATIC, ORC_PLACE_DYNAMIC };
+enum orc_saving { ORC_SAVES_SWITCHES, ORC_SAVES_LAYERS, ORC_SAVES_PIECES, ORC_SAVES_COPIES, ORC_SAVINGS };
 struct orc_options {
+    bool without[ORC_SAVINGS];
     int place;    /* 1: never replicate, 2: always, 0 or 3: decide */
     int conflict; /* ORC_PLACE_ */
     bool no_strategy, verbose;

@@ -8,7 +8,8 @@ needs_commands python3
 first=${1:-1}
 count=${2:-8}
 [ -z "$sanitizer" ] || count=$(((count + 2) / 3))
-modes=('' '-p 1' '-p 2' '-static' '-dynamic' '-p 1 -no-strategy' '-p 2 -no-strategy' '-dynamic -no-strategy')
+modes=('' '-p 1' '-p 2' '-static' '-dynamic' '-p 1 -no-strategy' '-p 2 -no-strategy' '-dynamic -no-strategy'
+    '-p 2 -no-strategy -without switches' '-p 1 -no-strategy -without layers' '-p 2 -no-strategy -without pieces' '-p 1 -no-strategy -without copies')
 
 same() { # NAME COMMAND...: it ends well and prints what the first run did
     local name=$1

@@ -49,6 +49,14 @@ for mode in '-p 1' '-p 2' '-static' '-dynamic' '-p 2 -no-strategy' '-p 1 -no-str
         says "micro, $mode" '^final 100 200' -n 3 ./micro $mode 100
     }
 done
+for saving in switches layers pieces copies; do
+    says "leq without what saves $saving" '^iterations 413 x1 0.00841149 ' -n 3 ./leq -without $saving 60
+    says "water without what saves $saving" '^mols 64 kinetic 2.90163e-06 ' -n 3 ./water -without $saving 64 10
+    says "bodies without what saves $saving" 'energy -0.561622 first 0.210419 0.0341234$' -n 2 ./bodies -p 1 -no-strategy -without $saving 200 20
+done
+run -n 2 ./micro -without nothing
+[ $? = 2 ] && grep -q 'switches, layers, pieces or copies was expected after -without' said
+ok "what cannot be left out is told" $?
 
 # A rank with the only copy of an object is killed: the job ends at once with a sentence that names both.
 compiles "$tree/tests/orca/programs/dies.imp" -O1
