@@ -244,6 +244,7 @@ void rnl_remote_paths_step(struct rnl_remote_conn *rc, uint64_t now_ns)
     struct rnl_remote *r = rc->remote;
     struct rnl_paths *w = &rc->paths->set;
     int move;
+    rnl_paths_acked(w, rnl_flow_acked(&rc->flow));
     unsigned due = rnl_paths_step(w, rnl_flow_stuck_ns(&rc->flow, now_ns), looked_ns(r), now_ns, &move);
     for (unsigned path = 0; due >> path; path++)
         if (due >> path & 1)

@@ -196,6 +196,28 @@ static void a_card_without_a_link_is_left_at_once(void **state)
     close_them(&f);
 }
 
+/* The peer's timeouts are long, since its machine was busy. It asks as soon as what comes has another way. */
+static void who_hears_from_elsewhere_does_not_wait_for_timeouts(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 0);
+    talk(&f, 500, 500, 60000);
+    link_of(&f, 1)->flow.rtt.smoothed_ns = link_of(&f, 1)->flow.rtt.variance_ns = 300 * MS;
+    test_wires_link(f.wires, 0, 0, 0);
+    test_wires_address(f.wires, 0, 0, 0, 0);
+    uint64_t until = test_wires_now_ns(f.wires) + 100 * MS;
+    for (unsigned k = 501; moved(&f, 1) == 0; k++) {
+        assert_true(test_wires_now_ns(f.wires) < until);
+        if (f.side[0].sent < k)
+            send_next(&f.side[0]);
+        look_for(&f, 1);
+    }
+    talk(&f, 1000, 600, 60000);
+    assert_int_equal(moved(&f, 0) + moved(&f, 1), 2);
+    close_them(&f);
+}
+
 /* One that only says so works on: the peer responds by it, so it is not left, and it is not asked again and again. */
 static void what_a_card_says_of_its_link_is_a_hint(void **state)
 {
@@ -512,6 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_other_address_is_used_when_one_dies_and_back),
         cmocka_unit_test(a_card_without_a_link_is_left_at_once),
+        cmocka_unit_test(who_hears_from_elsewhere_does_not_wait_for_timeouts),
         cmocka_unit_test(what_a_card_says_of_its_link_is_a_hint),
         cmocka_unit_test(who_only_acknowledges_moves_too),
         cmocka_unit_test(who_hears_from_elsewhere_asks_seldom),

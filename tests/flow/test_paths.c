@@ -264,6 +264,26 @@ static int hint(struct rnl_paths *w, unsigned way, uint64_t next, uint64_t acked
     return rnl_paths_hint(w, way, next, acked, now_ms * MS);
 }
 
+/* All are asked again and again, and nobody waits for a timeout, until something as late as the hint has arrived. */
+static void a_hint_is_followed_soon(void **state)
+{
+    struct rnl_paths w;
+    int move;
+    (void)state;
+    rnl_paths_init(&w, 3, ACTIVE, PATIENCE_MS * MS, SETTLED_MS * MS);
+    assert_int_equal(rnl_paths_deadline(&w), UINT64_MAX);
+    assert_int_equal(hint(&w, OTHER, 10, 9, 1000), 1);
+    assert_int_equal(step(&w, 0, 1009, &move), 0);
+    assert_int_equal(rnl_paths_deadline(&w), 1010 * MS);
+    assert_int_equal(step(&w, 0, 1010, &move), ALL);
+    assert_int_equal(rnl_paths_deadline(&w), 1060 * MS);
+    rnl_paths_acked(&w, 9);
+    assert_int_equal(step(&w, 0, 1060, &move), ALL);
+    rnl_paths_acked(&w, 10);
+    assert_int_equal(step(&w, 0, 1300, &move), 0);
+    assert_int_equal(rnl_paths_deadline(&w), UINT64_MAX);
+}
+
 /* The peer sends from elsewhere, and what we send arrives. */
 static void in_peace(struct rnl_paths *w)
 {
@@ -354,6 +374,7 @@ int main(void)
         cmocka_unit_test(the_least_of_its_answers_is_the_round_trip),
         cmocka_unit_test(what_is_acknowledged_settles_it),
         cmocka_unit_test(a_challenge_is_known_by_its_number),
+        cmocka_unit_test(a_hint_is_followed_soon),
         cmocka_unit_test(a_hint_that_is_settled_asks_no_more),
         cmocka_unit_test(what_settled_a_hint_does_not_last),
         cmocka_unit_test(what_settled_a_hint_is_asked_again),

@@ -22,6 +22,7 @@ void rnl_paths_init(struct rnl_paths *w, unsigned count, unsigned active, uint64
     w->active = (uint8_t)active;
     w->stall_limit_ns = stall_limit_ns;
     w->confirmed_ns = confirmed_ns;
+    w->limit_ns = UINT64_MAX;
 }
 
 static void no_hint(struct rnl_paths *w, unsigned from)
@@ -33,7 +34,7 @@ static void no_hint(struct rnl_paths *w, unsigned from)
 void rnl_paths_set_active(struct rnl_paths *w, unsigned path)
 {
     w->active = (uint8_t)path;
-    w->hinted_ns = 0;
+    w->hinted_ns = w->asked_number = 0;
     no_hint(w, 0);
 }
 
@@ -109,8 +110,10 @@ unsigned rnl_paths_step(struct rnl_paths *w, uint64_t stuck_ns, uint64_t looked_
     if (w->works_ns && now_ns - w->works_ns < stuck_ns)
         stuck_ns = now_ns - w->works_ns;
     const uint64_t limit_ns = stall_limit(w, now_ns);
-    const bool silent = stuck_ns >= limit_ns || is_active_down(w);
-    w->limit_ns = stuck_ns && !silent ? now_ns + limit_ns - stuck_ns : 0;
+    const uint64_t unsure_ns = w->asked_number ? w->asked_ns + hinted_stall_ns : UINT64_MAX;
+    const bool silent = stuck_ns >= limit_ns || is_active_down(w) || now_ns >= unsure_ns;
+    const uint64_t stalls_ns = stuck_ns && !silent ? now_ns + limit_ns - stuck_ns : UINT64_MAX;
+    w->limit_ns = stalls_ns < unsure_ns ? stalls_ns : unsure_ns;
     if (!silent) {
         if (w->wanted)
             return step_wanted(w, now_ns, move);
@@ -156,7 +159,7 @@ bool rnl_paths_response(struct rnl_paths *w, unsigned path, uint64_t value, uint
         if (path == w->active) {
             end_challenges(w);
             w->works_ns = now_ns;
-            w->hinted_ns = 0;
+            w->hinted_ns = w->asked_number = 0;
         } else if (!w->proved) {
             w->proved = (uint8_t)(path + 1);
             w->proved_ns = w->next_ns = now_ns; /* all are challenged once more, since the peer responds now */
@@ -183,12 +186,21 @@ uint64_t rnl_paths_deadline(const struct rnl_paths *w)
         return w->proved == 1 ? w->proved_ns : w->next_ns;
     if (w->proved)
         return chance_until(w);
-    return w->limit_ns ? w->limit_ns : UINT64_MAX;
+    if (w->asked_number && w->challenging)
+        return w->next_ns;
+    return w->limit_ns;
+}
+
+void rnl_paths_acked(struct rnl_paths *w, uint64_t acked)
+{
+    if (acked >= w->asked_number)
+        w->asked_number = 0;
 }
 
 bool rnl_paths_hint(struct rnl_paths *w, unsigned path, uint64_t next, uint64_t acked, uint64_t now_ns)
 {
     unsigned from = path == w->active ? 0 : path + 1;
+    rnl_paths_acked(w, acked);
     if (from != w->from)
         no_hint(w, from);
     if (from == 0)
@@ -202,6 +214,10 @@ bool rnl_paths_hint(struct rnl_paths *w, unsigned path, uint64_t next, uint64_t 
         return false;
     w->hinted_ns = w->hint_sent_ns = now_ns;
     w->hint_number = next;
+    if (!w->asked_number) {
+        w->asked_number = next;
+        w->asked_ns = now_ns;
+    }
     return true;
 }
 

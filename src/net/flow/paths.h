@@ -22,7 +22,8 @@
  *
  * Each side decides for what it sends. The two may use different paths, and one direction of a path may be dead. A side
  * that has nothing in flight finds this out by a ping when the peer's data come from another address than its active
- * path, as they do when the peer has migrated. An active path that works is never left; one that is there again is used
+ * path, as they do when the peer has migrated. All paths are challenged when the ping has not been acknowledged for a
+ * moment, however long timeouts are. An active path that works is never left; one that is there again is used
  * when the present one is dead. So the peer's data may come from another address for good. They are no hint any more
  * once something that was sent after the first of them is acknowledged, until they come from yet another address, or
  * the peer shows that it is in trouble, by challenging a path that is not the active one. Without this last rule a side
@@ -58,9 +59,11 @@ struct rnl_paths {
     uint64_t hint_number;     /* of our packet that pings, or of a later one; 0 = none yet */
     uint64_t hint_sent_ns;    /* when it was sent; once it is acknowledged, none follows for confirmed_ns */
     uint64_t confirmed_ns;
+    uint64_t asked_number; /* of the first packet after a hint, while nothing as late is acknowledged; 0 = none */
+    uint64_t asked_ns;     /* when that hint came */
     uint64_t rtt_ns;       /* of the quickest response of the path that was proved */
     uint64_t proved_ns;    /* when its first response came */
-    uint64_t limit_ns;     /* when the active path will have been silent for stall_limit_ns; 0 = it is not silent */
+    uint64_t limit_ns;     /* when the active path will have been silent for too long; UINT64_MAX = it is not silent */
     uint64_t works_ns;     /* when the active path last responded; 0 = it was never challenged */
     uint8_t count, active; /* the number of paths, and which one is active */
     uint8_t challenging;   /* challenges are in flight */
@@ -92,6 +95,8 @@ void rnl_paths_want_first(struct rnl_paths *paths);
 /* Data of the peer came from `path`. `next` is the number of our next packet, `acked` the largest acknowledged. true =
  * it is time for a ping, which shows whether our packets still arrive. */
 bool rnl_paths_hint(struct rnl_paths *paths, unsigned path, uint64_t next, uint64_t acked, uint64_t now_ns);
+/* The largest number that is acknowledged. Called before each rnl_paths_step. */
+void rnl_paths_acked(struct rnl_paths *paths, uint64_t acked);
 /* From now on the paths with these bits leave by cards that have no link or are gone. */
 void rnl_paths_down(struct rnl_paths *paths, unsigned down);
 /* The peer's challenge came from `path`. */
