@@ -171,6 +171,7 @@ int rnl_ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct 
     d->fid.mr = &rnl_ofi_mr_ops;
     const struct fi_domain_attr *a = info->domain_attr;
     d->automatic = a && (a->data_progress == FI_PROGRESS_AUTO || a->control_progress == FI_PROGRESS_AUTO);
+    d->help_owed = rnl_ofi_help_owed;
     d->locks = d->automatic || !a || a->threading != FI_THREAD_DOMAIN;
     d->basic = a && a->mr_mode == FI_MR_BASIC;
     error = make_lock(d) ? 0 : -FI_ENOMEM;

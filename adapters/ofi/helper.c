@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * helper.c - the thread that makes progress for a program that asked for FI_PROGRESS_AUTO. While the program makes some
- * itself, the thread only looks once in a millisecond whether it still does; else it sleeps until something comes. */
+ * itself, the thread only looks once in a millisecond whether it still does; else it sleeps until something comes.
+ *
+ * A program that makes its own progress gets one, too, while a message lies here that it believes to be gone: one that
+ * it injected, or an acknowledgement, that could not go at once. It may wait for other things than completions then. */
 #include "ofi.h"
 
 #include <errno.h>
@@ -21,6 +24,11 @@ static void *help(void *arg)
         int ms = 1;
         on[0].fd = -1;
         rnl_ofi_lock(d);
+        if (!d->automatic && d->owed == 0) {
+            d->helper_over = true;
+            rnl_ofi_unlock(d);
+            break;
+        }
         if (d->rounds == seen) {
             (void)rnl_ofi_progress(d);
             int armed = rnl_arm(d->rnl, &on[0].fd);
@@ -47,6 +55,7 @@ int rnl_ofi_help(struct rnl_ofi_domain *d)
     int error = pthread_create(&d->helper, NULL, help, d);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     d->helped = error == 0;
+    d->helper_over = false;
     if (error)
         close(d->helper_bell);
     return -error;
@@ -61,4 +70,18 @@ void rnl_ofi_help_end(struct rnl_ofi_domain *d)
     pthread_join(d->helper, NULL);
     close(d->helper_bell);
     d->helped = false;
+}
+
+/* Called by whoever is in a call, and so has the lock if there is one. */
+void rnl_ofi_help_owed(struct rnl_ofi_domain *d)
+{
+    if (d->helped && !d->helper_over)
+        return;
+    if (!d->locks) { /* FI_THREAD_DOMAIN had none so far: this call gives it back as any other does */
+        pthread_mutex_lock(d->lock);
+        d->locks = true;
+    }
+    rnl_ofi_help_end(d);
+    atomic_store_explicit(&d->helper_ends, false, memory_order_relaxed); /* the new thread starts after it */
+    (void)rnl_ofi_help(d); /* without a thread it goes when the program next makes progress */
 }

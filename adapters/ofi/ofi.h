@@ -149,7 +149,7 @@ struct rnl_ofi_peer *rnl_ofi_peer_find(struct rnl_ofi_domain *, const struct rnl
 /* Begins an introduction, unless the peer is connected. */
 int rnl_ofi_peer_connect(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
 /* The same for what fi_inject and its kin send, which is done for the program when they return 0: -FI_EAGAIN while
- * the peer is being introduced, unless that takes long. */
+ * the peer is being introduced, unless that takes long: then a helper sees to it. */
 int rnl_ofi_peer_connect_first(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
 /* Goes on with it; returns true when the peer is UP or GONE. */
 bool rnl_ofi_peer_go_on(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
@@ -194,7 +194,10 @@ struct rnl_ofi_domain {
     bool basic;                 /* FI_MR_BASIC: regions have keys of ours, and peers name addresses in them */
     uint64_t next_key;
     uint64_t rounds;        /* of progress */
-    bool automatic, helped; /* FI_PROGRESS_AUTO; its thread runs */
+    bool automatic, helped; /* FI_PROGRESS_AUTO; a helper was started, and is to be joined */
+    bool helper_over;       /* it has nothing more to do */
+    unsigned owed;          /* injected messages and acknowledgements here, which the program believes to be gone */
+    void (*help_owed)(struct rnl_ofi_domain *);
     _Atomic bool helper_ends;
     int helper_bell;
     pthread_t helper;
@@ -435,6 +438,7 @@ void rnl_ofi_sleep(struct rnl_ofi_domain *, int bell, int64_t most_ms);
 int64_t rnl_ofi_now_ms(void);
 /* Starts and ends the thread that makes progress for the program. Returns 0 or a negative fi_errno. */
 int rnl_ofi_help(struct rnl_ofi_domain *);
+void rnl_ofi_help_owed(struct rnl_ofi_domain *); /* while something is owed */
 void rnl_ofi_help_end(struct rnl_ofi_domain *);
 /* Stores the descriptor that becomes readable when something comes. Returns 1 if something is there or to be sent
  * already, else 0. */

@@ -97,7 +97,7 @@ int rnl_ofi_peer_connect(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)
 }
 
 /* The program may make no more progress once this has returned 0, as Open MPI does that waits for its launcher then; so
- * what it injected could lie here as long. A peer that calls nothing for a while is introduced when it does. */
+ * what it injected could lie here as long. A helper (helper.c) introduces a peer that calls nothing for a while. */
 int rnl_ofi_peer_connect_first(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)
 {
     int error = rnl_ofi_peer_connect(d, p);

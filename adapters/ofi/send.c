@@ -94,6 +94,8 @@ void rnl_ofi_send_finish(struct rnl_ofi_domain *d, struct rnl_ofi_send *s, int e
 {
     if (s->flags & FI_INJECT && s->state == RNL_OFI_QUEUED)
         s->peer->injects--;
+    if (s->flags & RNL_OFI_SILENT)
+        d->owed--;
     s->ep->under_way--;
     s->state = RNL_OFI_SEND_FREE;
     rnl_ofi_unlink(&s->link);
@@ -165,9 +167,13 @@ void rnl_ofi_send_queue(struct rnl_ofi_domain *d, struct rnl_ofi_send *s)
     s->ep->under_way++;
     if (s->flags & FI_INJECT)
         p->injects++;
+    if (s->flags & RNL_OFI_SILENT)
+        d->owed++;
     rnl_ofi_append(&p->sends, &s->link);
     if (!(first && send_queued(d, s)) && !rnl_ofi_is_linked(&p->busy))
         rnl_ofi_append(&d->busy, &p->busy);
+    if (s->flags & RNL_OFI_SILENT && (s->state == RNL_OFI_QUEUED || s->state == RNL_OFI_AWAITS_ASK))
+        d->help_owed(d);
 }
 
 static ssize_t enqueue(struct rnl_ofi_ep *e, struct rnl_ofi_peer *p, const struct rnl_ofi_out *o,
@@ -331,6 +337,17 @@ void rnl_ofi_say(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p, unsigned kind
     rnl_ofi_append(&p->controls, &c->link);
     if (!rnl_ofi_is_linked(&p->busy))
         rnl_ofi_append(&d->busy, &p->busy);
+    if (kind == RNL_OFI_ACK) {
+        d->owed++;
+        d->help_owed(d);
+    }
+}
+
+static void free_control(struct rnl_ofi_domain *d, struct ofi_control *c)
+{
+    if (c->kind == RNL_OFI_ACK)
+        d->owed--;
+    free(c);
 }
 
 void rnl_ofi_ack(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p, uint32_t request, int status)
@@ -349,7 +366,7 @@ static bool flush_peer(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)
         if (rnl_ofi_put_message(d, p, c->kind, 0, c->bytes, c->n, NULL, 0, 0) == RNL_NO_ROOM)
             return false;
         rnl_ofi_unlink(&c->link);
-        free(c);
+        free_control(d, c);
     }
     while (rnl_ofi_is_linked(&p->sends))
         if (!send_queued(d, RNL_OFI_OF(p->sends.next, struct rnl_ofi_send, link)))
@@ -401,7 +418,7 @@ void rnl_ofi_sends_fail(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p, int er
 {
     struct rnl_ofi_link *l;
     while ((l = rnl_ofi_take(&p->controls)))
-        free(RNL_OFI_OF(l, struct ofi_control, link));
+        free_control(d, RNL_OFI_OF(l, struct ofi_control, link));
     fail_all(d, &p->sends, p, error);
     fail_all(d, &p->awaiting, p, error);
     fail_all(d, &d->asked, p, error);

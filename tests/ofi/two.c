@@ -478,18 +478,42 @@ static void inject(const char *text, uint64_t tag)
     MUST(status == 0);
 }
 
-/* Side 0 injects what introduces it, and waits by other means then, as MPI does that asks its launcher. */
+/* Side 0 injects what introduces it, and waits by other means then, as MPI does that asks its launcher. Side 1 calls
+ * nothing before that, so that the introduction comes after the call. */
 static void injected(void)
 {
     char ctx, to[8], c = 'c';
     if (side == 0) {
         inject("alone", 1);
-        MUST(read(from_other, &c, 1) == 1);
+        MUST(write(to_other, &c, 1) == 1 && read(from_other, &c, 1) == 1);
         return;
     }
+    MUST(read(from_other, &c, 1) == 1);
     MUST(fi_trecv(ep, to, 8, NULL, FI_ADDR_UNSPEC, 1, 0, &ctx) == 0);
     await(&ctx);
     MUST(strcmp(to, "alone") == 0 && write(to_other, &c, 1) == 1);
+}
+
+/* Side 0 injects more than side 1 has room for, which receives only when side 0 waits by other means. */
+static void overfull(void)
+{
+    unsigned count = 0;
+    char ctx, c = 'c';
+    uint64_t block[8] = {0};
+    if (side == 0) {
+        for (; fi_tinject(ep, block, sizeof block, other, 1) == 0; block[0] = ++count)
+            ;
+        MUST(write(to_other, &count, sizeof count) == sizeof count && read(from_other, &c, 1) == 1);
+    } else {
+        MUST(read(from_other, &count, sizeof count) == sizeof count && count > 0);
+        for (unsigned i = 0; i < count; i++) {
+            MUST(fi_trecv(ep, block, sizeof block, NULL, other, 1, 0, &ctx) == 0);
+            await(&ctx);
+            MUST(block[0] == i);
+        }
+        MUST(write(to_other, &c, 1) == 1);
+    }
+    barrier();
 }
 
 /* Side 0 is introduced by its first send, and leaves at once: what it sent is taken in all the same. */
@@ -553,6 +577,8 @@ static const struct side_case cases[] = {
     {.name = "signals", .run = signals, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD},
     {.name = "forked", .run = forked, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
     {.name = "injected", .run = injected, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .unmet = true},
+    {.name = "injected by one thread", .run = injected, .threading = FI_THREAD_DOMAIN, .unmet = true},
+    {.name = "injected without room", .run = overfull, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE},
     {.name = "refusals", .run = refusals, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
     {.name = "leaving", .run = leaving, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "death", .run = death, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .kills = true},
