@@ -17,7 +17,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { IDLE_S = 3, PATIENCE = 20, EXIT_USAGE = 64, EXIT_OSERR = 71, DESCRIPTORS = 65536 };
+enum { IDLE_S = 3, ATTEMPTS = 20, EXIT_USAGE = 64, EXIT_OSERR = 71, DESCRIPTORS = 65536 };
 
 struct daemon_arguments {
     struct rnl_daemon_options opt;
@@ -108,7 +108,7 @@ static int signals(void)
 }
 
 /* Returns the milliseconds to poll for, -1 = for ever. */
-static int patience(uint64_t now_ns, uint64_t until_ns)
+static int poll_ms(uint64_t now_ns, uint64_t until_ns)
 {
     uint64_t ms = until_ns <= now_ns ? 0 : (until_ns - now_ns + 999999) / 1000000;
     return until_ns == UINT64_MAX ? -1 : ms > 1000000 ? 1000000 : (int)ms;
@@ -127,7 +127,7 @@ static void serve(struct rnl_daemon *d, int ends, long idle_s)
         uint64_t end = idle_s < 0 || state.callers > 0 ? UINT64_MAX : idle_since_ns + (uint64_t)idle_s * 1000000000u;
         if (now >= end)
             return;
-        if (poll(p, 2, patience(now, until < end ? until : end)) < 0 && errno != EINTR)
+        if (poll(p, 2, poll_ms(now, until < end ? until : end)) < 0 && errno != EINTR)
             return;
         if (p[1].revents)
             return;
@@ -137,7 +137,7 @@ static void serve(struct rnl_daemon *d, int ends, long idle_s)
 
 int rnl_tool_daemon(int argc, char **argv)
 {
-    struct daemon_arguments a = {.opt = {.patience = PATIENCE}, .idle_s = -2};
+    struct daemon_arguments a = {.opt = {.attempts = ATTEMPTS}, .idle_s = -2};
     struct rnl_daemon *d;
     if (argp_parse(&argp, argc, argv, ARGP_NO_EXIT, NULL, &a) != 0)
         return EXIT_USAGE;

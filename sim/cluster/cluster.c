@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static rnl_sim_fn restart;
-static void bury(struct vc_process *);
+static void reap(struct vc_process *);
 
 enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128, SIGNAL_KILL = 9, START_NS = 1000 };
 #define LIMIT_NS ((uint64_t)1000 * 1000000000)
@@ -141,7 +141,7 @@ int vc_cluster_new(const struct vc_cluster_options *opt, struct vc_cluster **out
     if (!c)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a virtual cluster");
     c->opt = *opt;
-    c->buries = bury;
+    c->reaps = reap;
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* a touched page of a slot is to cost a page */
     status = rnl_sim_new(opt->seed, &c->sim);
     if (status == 0)
@@ -291,7 +291,7 @@ static int start(struct vc_process *vp, uint64_t at)
 }
 
 /* On the simulator's own stack: nothing of it runs any more. */
-static void bury(struct vc_process *vp)
+static void reap(struct vc_process *vp)
 {
     struct vc_cluster *c = vp->cluster;
     vp->ending = 0;

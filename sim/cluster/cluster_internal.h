@@ -31,9 +31,9 @@ struct vc_cluster {
     struct vc_image *image;
     struct vc_agent *agent;
     struct vc_host *host;
-    struct vc_process *process;          /* by rank */
-    void (*buries)(struct vc_process *); /* cluster.c: takes away what is left of a life that has ended */
-    uint64_t slot_bytes;                 /* of each */
+    struct vc_process *process;         /* by rank */
+    void (*reaps)(struct vc_process *); /* cluster.c: takes away what is left of a life that has ended */
+    uint64_t slot_bytes;                /* of each */
     struct vc_scenario *scenario;
     struct vc_net *net;
     /* alone.c: NULL while no process has opened an endpoint alone. looks: who sleeps until something comes by a socket

@@ -114,7 +114,7 @@ static void leave(struct rnl_sim_coro *coro)
     copy_error(&vp->error, rnl_last_error());
     vc_process_now = NULL;
     if (vp->ending)
-        vp->cluster->buries(vp);
+        vp->cluster->reaps(vp);
     if (vp->cluster->looks)
         vp->cluster->looks(vp->cluster);
 }
@@ -129,7 +129,7 @@ void vc_process_end(struct vc_process *vp, enum vc_process_end end, int detail)
     vp->detail = detail;
     vp->ending = 1;
     rnl_sim_coro_kill(&vp->coro); /* does not return if it is the one that runs */
-    vp->cluster->buries(vp);
+    vp->cluster->reaps(vp);
 }
 
 void vc_process_crash(struct vc_cluster *c, struct vc_process *vp, uint64_t restart_ns)

@@ -16,7 +16,7 @@
 #define BILLION  ((uint64_t)1000000000)
 #define EPOCH_NS (1000000000 * BILLION) /* what the wall clock of a host shows when its other clock shows 0 */
 
-enum { READ_NS = 25, PATIENCE = 1000, IMPATIENT_NS = 1000, LONG_PATIENCE = 100000, LONG_NS = 100000 };
+enum { READ_NS = 25, FEW_READS = 1000, IMPATIENT_NS = 1000, MANY_READS = 100000, LONG_NS = 100000 };
 
 static uint64_t read_clock(void)
 {
@@ -24,7 +24,7 @@ static uint64_t read_clock(void)
     uint64_t reads = ++vp->clock_reads;
     vc_process_called(vp);
     uint64_t ns = vc_process_ns(vp);
-    vc_process_charge(vp, reads < PATIENCE ? READ_NS : reads < LONG_PATIENCE ? IMPATIENT_NS : LONG_NS);
+    vc_process_charge(vp, reads < FEW_READS ? READ_NS : reads < MANY_READS ? IMPATIENT_NS : LONG_NS);
     return ns;
 }
 

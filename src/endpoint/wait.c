@@ -288,12 +288,12 @@ static uint64_t received(const struct rnl_endpoint *ep)
 static void yielded(struct rnl_endpoint *ep, uint64_t away)
 {
     /* Where system calls are slow, as in some virtual machines, a yield to nobody takes longer than these bounds. */
-    uint64_t in_vain = ep->env->facts.yield_ns;
-    if (away < in_vain)
-        ep->env->facts.yield_ns = (uint32_t)(in_vain = away);
+    uint64_t useless_ns = ep->env->facts.yield_ns;
+    if (away < useless_ns)
+        ep->env->facts.yield_ns = (uint32_t)(useless_ns = away);
     ep->c->yields++;
-    ep->wait.yielded = away <= OTHERS_RAN_NS || away <= in_vain * 2;
-    ep->wait.yielded_at = away > PEER_RAN_NS && away > in_vain * 3 / 2 ? received(ep) : UINT64_MAX;
+    ep->wait.yielded = away <= OTHERS_RAN_NS || away <= useless_ns * 2;
+    ep->wait.yielded_at = away > PEER_RAN_NS && away > useless_ns * 3 / 2 ? received(ep) : UINT64_MAX;
     if (!ep->wait.yielded)
         spin_less(ep);
 }

@@ -38,7 +38,7 @@ struct rnl_daemon_options {
     const char *key;  /* file of the node key; NULL: the user's, and if there is none no other host is talked to */
     uint16_t port;    /* at which daemons of other hosts are listened for; 0 = the key's */
     const struct rnl_daemon_net *net; /* NULL: the kernel's streams; else `key` counts for nothing */
-    int patience;                     /* how often, 10 ms apart, to look whether whoever has a name begins to listen */
+    int attempts;                     /* how often, 10 ms apart, to look whether whoever has a name begins to listen */
 };
 /* 0; RNL_ERR_REFUSED: another daemon runs; RNL_ERR_ARG, RNL_ERR_SYSTEM, RNL_ERR_NO_MEMORY. */
 int rnl_daemon_new(const struct rnl_daemon_options *, struct rnl_daemon **out);

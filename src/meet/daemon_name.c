@@ -119,7 +119,7 @@ static int bind_name(const struct rnl_daemon_options *opt, int sock, uid_t uid, 
     if (bind(sock, (const struct sockaddr *)at, bytes) == 0)
         return 0;
     int other = errno == EADDRINUSE ? -ECONNREFUSED : -errno;
-    for (int i = 0; i < opt->patience && (other == -ECONNREFUSED || other == -EAGAIN); i++) {
+    for (int i = 0; i < opt->attempts && (other == -ECONNREFUSED || other == -EAGAIN); i++) {
         other = connect_to(at, bytes, uid);
         if (other == -ECONNREFUSED || other == -EAGAIN) /* it may be about to listen, or busy */
             (void)poll(NULL, 0, 10);
@@ -141,7 +141,7 @@ static int bind_name(const struct rnl_daemon_options *opt, int sock, uid_t uid, 
  * each sees the other, and the one with the lesser name goes on; one that was there before does not go away. */
 static bool is_one_too_many(const struct rnl_daemon_options *opt, uid_t uid, const char *own)
 {
-    for (int i = 0; i <= opt->patience; i++) {
+    for (int i = 0; i <= opt->attempts; i++) {
         struct sockaddr_un at;
         int other = search(opt->name, opt->of_node, uid, own, &at);
         if (other < 0)

@@ -33,6 +33,8 @@ expect "check-docs: a function in no manual page" "fm.h:3: FM_more is in no manu
 expect "check-docs: a dead link" "README.md:1: doc/design.md" scripts/check-docs
 expect "check-names: a tag that two files define" "rnl_both: struct tag at src/base/base.h:3, struct tag at src/ring/ring.h:1" scripts/check-names
 expect "check-names: a constant that is a macro elsewhere" "RNL_TWO: macro at src/base/base.c:1" scripts/check-names
+printf 'int untold_bytes;\n' >src/base/word.c
+expect "check-names: a word of no field" 'src/base/word.c:1: untold_bytes: the field'"'"'s word for "untold" is "not advertised"' scripts/check-names
 expect "check-names: a term without a source" "**trial** has no source" scripts/check-names
 if command -v clang-format-14 >/dev/null; then
     expect "check-format: two spaces" "src/base/base.h:4" scripts/check-format

@@ -11,7 +11,7 @@
 #include "stream/poll.h"
 
 /* The stream that discards messages to dead peers. Its endpoint has nothing open, so the fast path is never taken. */
-static struct rnl_stream swallow = {.state = RNL_STREAM_DISCARD_OUT, .ep = &rnl_fm_nowhere};
+static struct rnl_stream discarded = {.state = RNL_STREAM_DISCARD_OUT, .ep = &rnl_fm_nowhere};
 
 static int run(rnl_stream *s, unsigned peer, void *ctx)
 {
@@ -42,7 +42,7 @@ static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long leng
         return (FM_stream *)s;
     if (status == RNL_NO_ROOM || (status == RNL_BUSY && may_end(ep, b.peer)))
         return NULL;
-    return rnl_fm_send_failed(status, dest) ? (FM_stream *)&swallow : NULL;
+    return rnl_fm_send_failed(status, dest) ? (FM_stream *)&discarded : NULL;
 }
 
 FM_stream *FM_begin_message(unsigned long dest, unsigned long length, unsigned long handler)
@@ -53,7 +53,7 @@ FM_stream *FM_begin_message(unsigned long dest, unsigned long length, unsigned l
 
 static RNL_NOINLINE void piece_slow(rnl_stream *s, const void *buf, unsigned long bytes)
 {
-    if (s == &swallow)
+    if (s == &discarded)
         return;
     int status = rnl_piece(s, buf, bytes);
     if (status < 0)
@@ -69,7 +69,7 @@ void FM_send_piece(FM_stream *stream, const void *buf, unsigned long bytes)
 
 static RNL_NOINLINE void end_slow(rnl_stream *s)
 {
-    if (s == &swallow)
+    if (s == &discarded)
         return;
     int status = rnl_end(s);
     if (status < 0)

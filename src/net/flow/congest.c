@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const struct rnl_congest_ops *const laws[RNL_CONGEST_ALGORITHMS] = {
+static const struct rnl_congest_ops *const algorithms[RNL_CONGEST_ALGORITHMS] = {
     [RNL_CONGEST_DLF] = &rnl_congest_dlf,
     [RNL_CONGEST_NEWRENO] = &rnl_congest_newreno,
     [RNL_CONGEST_CUBIC] = &rnl_congest_cubic,
@@ -14,7 +14,7 @@ static const struct rnl_congest_ops *const laws[RNL_CONGEST_ALGORITHMS] = {
 
 static void clamp(struct rnl_congest *c, const struct rnl_congest_limits *limits, uint32_t packet)
 {
-    uint64_t most = (uint64_t)limits->most_bytes << 8, least = (uint64_t)packet * laws[c->which]->least_q8;
+    uint64_t most = (uint64_t)limits->most_bytes << 8, least = (uint64_t)packet * algorithms[c->which]->least_q8;
     if (c->window > most)
         c->window = most;
     if (c->window < least)
@@ -37,7 +37,7 @@ int rnl_congest_acked(struct rnl_congest *c, const struct rnl_congest_limits *li
     int round = news->number >= c->round_end;
     c->acked += news->acked;
     c->marked += news->marked;
-    laws[c->which]->acked(c, limits, news, round);
+    algorithms[c->which]->acked(c, limits, news, round);
     if (round) {
         c->round_end = news->next;
         c->acked = c->lost = c->marked = 0;
@@ -52,7 +52,7 @@ void rnl_congest_lost(struct rnl_congest *c, const struct rnl_congest_limits *li
 {
     uint64_t window = c->window, threshold = c->threshold;
     c->lost += bytes;
-    laws[c->which]->lost(c, news, last);
+    algorithms[c->which]->lost(c, news, last);
     clamp(c, limits, news->packet);
     if (c->suspects && first < c->episode_end) {
         c->suspects += packets;
@@ -68,7 +68,7 @@ void rnl_congest_lost(struct rnl_congest *c, const struct rnl_congest_limits *li
 void rnl_congest_collapse(struct rnl_congest *c, const struct rnl_congest_limits *limits,
                           const struct rnl_congest_news *news)
 {
-    laws[c->which]->collapse(c, news);
+    algorithms[c->which]->collapse(c, news);
     clamp(c, limits, news->packet);
 }
 

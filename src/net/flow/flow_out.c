@@ -237,7 +237,7 @@ uint32_t rnl_flow_repeat_close(struct rnl_flow *f, unsigned char *at, size_t mos
 }
 
 /* true = nothing is in flight and nothing is due, so rnl_flow_output would write one data packet and nothing else. */
-static bool is_lone(const struct rnl_flow *f, uint64_t now_ns)
+static bool is_single(const struct rnl_flow *f, uint64_t now_ns)
 {
     return f->sent.count == 0 && f->wanted && f->sent.size && f->received.unacknowledged && f->state == RNL_FLOW_UP &&
            !(f->probes | f->ping | f->timeouts | f->close_reply_due) && !f->probe_reply && f->mtu.due_ns > now_ns &&
@@ -255,7 +255,7 @@ uint32_t rnl_flow_single(struct rnl_flow *f, unsigned char *at, size_t most, uin
     struct rnl_packet *p = &a->packet;
     a->bytes = a->count = 0;
     p->flags = 0;
-    if (!is_lone(f, now_ns) || owed(f, p, now_ns) != RNL_ACK_FIXED)
+    if (!is_single(f, now_ns) || owed(f, p, now_ns) != RNL_ACK_FIXED)
         return 0;
     uint32_t room = most < f->mtu.bytes ? (uint32_t)most : f->mtu.bytes;
     if (room < from + RNL_PACKET_TAG)
