@@ -46,7 +46,7 @@ static bool is_rank(const struct rnl_counters *c)
  * memory. */
 static int take(struct job_look *l, int pid)
 {
-    const int n = rnl_counters_read(pid, l->pages, RNL_JOB_RANKS_MAX);
+    const int n = rnl_counters_find(pid, l->pages, l->fds, RNL_JOB_RANKS_MAX);
     const uint64_t ticks = n > 0 ? ticks_of(pid) : 0;
     int found = 0, first = -1;
     for (int i = 0; i < n; i++) {
@@ -63,6 +63,7 @@ static int take(struct job_look *l, int pid)
             continue;
         struct job_rank *r = &l->rank[c->rank];
         r->pid = pid;
+        r->fd = l->fds[i];
         r->ticks = ticks;
         r->page = l->pages[i];
         r->shared = first >= 0;
@@ -83,7 +84,8 @@ int job_look_find(struct job_look *l, int pid)
     for (int above = pid; above; above = info_launcher_of(above))
         l->job = above;
     l->pages = calloc(RNL_JOB_RANKS_MAX, sizeof *l->pages);
-    DIR *proc = l->pages ? opendir("/proc") : NULL;
+    l->fds = calloc(RNL_JOB_RANKS_MAX, sizeof *l->fds);
+    DIR *proc = l->pages && l->fds ? opendir("/proc") : NULL;
     while (proc && one >= 0 && (e = readdir(proc)) != NULL) {
         const int at = atoi(e->d_name);
         if (at <= 0 || at == getpid() || !is_of(at, l->job))
@@ -95,7 +97,18 @@ int job_look_find(struct job_look *l, int pid)
         closedir(proc);
     l->now_ns = bench_now_ns();
     l->found = (unsigned)found;
-    return !l->pages || one < 0 ? -1 : found;
+    return !l->pages || !l->fds || one < 0 ? -1 : found;
+}
+
+/* Looks where the page was before: a search costs ten times as much, which a job of many ranks has to wait for. */
+static bool refresh_one(struct job_rank *r)
+{
+    struct rnl_counters_page *page = &r->page;
+    const uint32_t rank = page->core.rank, size = page->core.size;
+    if (r->shared || !rnl_counters_again(r->pid, r->fd, page) || page->core.rank != rank || page->core.size != size)
+        return false;
+    r->ticks = ticks_of(r->pid);
+    return true;
 }
 
 /* Looks at all ranks of process `pid` that were there before. */
@@ -122,6 +135,8 @@ int job_look_again(struct job_look *l)
         if (!r->pid)
             continue;
         if (!seen[k])
+            seen[k] = refresh_one(r);
+        if (!seen[k])
             refresh(l, r->pid, seen);
         if (!seen[k])
             *r = (struct job_rank){.pid = 0};
@@ -135,5 +150,6 @@ void job_look_free(struct job_look *l)
 {
     free(l->rank);
     free(l->pages);
+    free(l->fds);
     *l = (struct job_look){.rank = NULL};
 }

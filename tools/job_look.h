@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct job_rank {
+    int fd;                        /* of its process, behind which its page is */
     int pid;                       /* 0 = no process of this host has an endpoint of this rank, or it has ended */
     bool shared;                   /* its process has other ranks, too */
     uint64_t ticks;                /* processor time of its process so far */
@@ -21,7 +22,8 @@ struct job_look {
     unsigned size, found;
     struct job_rank *rank;           /* by rank; `size` of them */
     uint64_t now_ns;                 /* of the last look */
-    struct rnl_counters_page *pages; /* room for those of one process */
+    struct rnl_counters_page *pages; /* room for those of one process, */
+    int *fds;                        /* and for their descriptors */
 };
 
 /* Finds the ranks of the job of which `pid` is the launcher or a rank, and looks at them once. Returns their number,

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "info.h"
 #include "job_look.h"
+#include "machine.h"
 #include "runnel/runnel.h"
 #include "tool.h"
 
@@ -95,15 +96,20 @@ static void look_at(struct rank *r, const struct job_rank *seen, bool first)
 /* Returns the number of ranks; 0 = there are none; -1 = no memory. */
 static int look_at_all(struct look *l, int pid)
 {
-    const struct timespec pause = {0, LOOK_MS * 1000 * 1000};
+    const uint64_t period_ns = LOOK_MS * UINT64_C(1000000);
     const int found = job_look_find(&l->ranks, pid);
+    uint64_t begun_ns = bench_now_ns();
     l->job = l->ranks.job;
     l->size = l->ranks.size;
     if (found > 0)
         l->rank = calloc(l->size, sizeof *l->rank);
     for (unsigned i = 0; i < LOOKS && l->rank; i++) {
         if (i > 0) {
-            nanosleep(&pause, NULL);
+            /* A look at many ranks takes time itself, and so long each of them has gone on. */
+            const uint64_t took_ns = bench_now_ns() - begun_ns;
+            const struct timespec rest = {0, took_ns < period_ns ? (long)(period_ns - took_ns) : 0};
+            nanosleep(&rest, NULL);
+            begun_ns = bench_now_ns();
             (void)job_look_again(&l->ranks);
         }
         for (unsigned k = 0; k < l->size; k++) {

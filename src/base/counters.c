@@ -209,7 +209,21 @@ static int read_page(int fd_dir, const char *name, uint32_t pid, struct rnl_coun
     return 1;
 }
 
+bool rnl_counters_again(int pid, int fd, struct rnl_counters_page *page)
+{
+    char path[48];
+    uint32_t inner = page->core.pid;
+    uint64_t start_ns = page->core.start_ns;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+    return read_page(AT_FDCWD, path, inner, page) > 0 && page->core.start_ns == start_ns;
+}
+
 int rnl_counters_read(int pid, struct rnl_counters_page *out, int n)
+{
+    return rnl_counters_find(pid, out, NULL, n);
+}
+
+int rnl_counters_find(int pid, struct rnl_counters_page *out, int *fd, int n)
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/fd", pid);
@@ -223,6 +237,8 @@ int rnl_counters_read(int pid, struct rnl_counters_page *out, int n)
         if (!is_page(dirfd(dir), e->d_name))
             continue;
         int got = read_page(dirfd(dir), e->d_name, inner, &out[found]);
+        if (got > 0 && fd)
+            fd[found] = atoi(e->d_name);
         if (got > 0)
             found++;
         else if (got < 0)

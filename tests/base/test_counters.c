@@ -183,6 +183,34 @@ static void what_is_not_a_page_is_passed_by(void **state)
     assert_int_equal(read_fake(&c, RNL_COUNTERS_BYTES, &out), 0);
 }
 
+static void a_page_is_read_again_only_where_it_still_is(void **state)
+{
+    struct rnl_counters c;
+    struct rnl_counters_page out;
+    int at = -1;
+    (void)state;
+    fill_head(&c);
+    c.start_ns = 7;
+    c.rank = 3;
+    int fd = fake_page(&c, sizeof c, RNL_COUNTERS_BYTES);
+    assert_int_equal(rnl_counters_find(getpid(), &out, &at, 1), 1);
+    assert_int_equal(at, fd);
+    c.rank = 4;
+    assert_int_equal(pwrite(fd, &c, sizeof c, 0), sizeof c);
+    assert_true(rnl_counters_again(getpid(), at, &out));
+    assert_int_equal(out.core.rank, 4);
+    c.start_ns++; /* another endpoint's */
+    assert_int_equal(pwrite(fd, &c, sizeof c, 0), sizeof c);
+    assert_false(rnl_counters_again(getpid(), at, &out));
+    out.core = c;
+    c.pid++; /* another process's */
+    assert_int_equal(pwrite(fd, &c, sizeof c, 0), sizeof c);
+    assert_false(rnl_counters_again(getpid(), at, &out));
+    out.core = c;
+    close(fd);
+    assert_false(rnl_counters_again(getpid(), at, &out));
+}
+
 static void another_version_is_said(void **state)
 {
     struct rnl_counters c;
@@ -289,6 +317,7 @@ int main(void)
         cmocka_unit_test(a_forked_child_does_not_show_its_parents_page),
         cmocka_unit_test(the_page_is_sealed_and_closes_on_exec),
         cmocka_unit_test(what_is_not_a_page_is_passed_by),
+        cmocka_unit_test(a_page_is_read_again_only_where_it_still_is),
         cmocka_unit_test(another_version_is_said),
         cmocka_unit_test(an_older_page_lacks_the_later_items),
         cmocka_unit_test(counters_of_interfaces_are_not_trusted),
