@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-enum { WORD = 8, LONG = 64 << 10, LUMPS = 20, OPERATIONS = 100, RUN_SECONDS = 60 };
+enum { WORD = 8, LONG = 64 << 10, LUMPS = 10, OPERATIONS = 100, RUN_SECONDS = 60 };
 static const struct {
     const char *name;
     enum bench_test test;
