@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { LINE = 64, SAMPLE_EVERY = 64, SAMPLE_MIN = 1024, SAMPLE_MAX = 64 << 10, SENSE_EVERY = 8 };
+enum { LINE = 64, SAMPLE_EVERY = 64, SAMPLE_UNIT = 4096, SAMPLE_MIN = 1024, SAMPLE_MAX = 64 << 10, SENSE_EVERY = 8 };
 
 /* ---- what all begin with ---- */
 
@@ -91,8 +91,13 @@ static unsigned distance_of(struct window_peer *p, unsigned char *at, const void
     uint8_t heard = p->via->fast.conn[p->at]->channel.distance;
     if (heard != p->heard)
         p->distance = p->heard = heard;
-    if (n <= SAMPLE_MAX && ((uintptr_t)at & 7) == 0 && ++p->puts % SAMPLE_EVERY == 1)
+    const size_t part = 1 + n / SAMPLE_UNIT; /* a sample costs the same, whatever is put */
+    if (p->to_sample > part) {
+        p->to_sample = (uint8_t)(p->to_sample - part);
+    } else if (n <= SAMPLE_MAX && ((uintptr_t)at & 7) == 0) {
+        p->to_sample = SAMPLE_EVERY;
         sample(p, at, from);
+    }
     return p->distance;
 }
 
