@@ -22,10 +22,10 @@ rows panda shm '[("panda-call", ["panda"], [None], [8]), ("panda-group", ["panda
 if nm "$(dirname "$runnel")/../lang/liborca.a" 2>/dev/null | grep -qE '__[at]san_init'; then
     echo "ok - orca # SKIP its program is compiled without the sanitizer of the build"
 else
-    without='"orca", "no-switches", "no-layers", "no-pieces", "no-copies"'
+    without='"orca", "no-switch", "no-layers", "no-pieces", "no-copies"'
     mkdir "$dir/it's \$HOME" # where its program is compiled
-    TMPDIR="$dir/it's \$HOME" rows orca shm "[(t, [$without], [None], [8]) for t in ('orca-roi', 'orca-inc', 'orca-goi')] +
-        [(t, [$without], [None], [65536]) for t in ('orca-put', 'orca-all')] + [('orca-read', ['orca'], [None], [8])]" orca "${short[@]}"
+    TMPDIR="$dir/it's \$HOME" rows orca shm "([(t, [$without], [None], [8]) for t in ('orca-roi', 'orca-inc', 'orca-goi')] +
+        [(t, [$without], [None], [65536]) for t in ('orca-put', 'orca-all')] + [('orca-read', ['orca'], [None], [8])])" orca "${short[@]}"
 fi
 rows memory shm '[("memory-peer", ["native"], [2, 16, 63], [0]), ("memory-all", ["native"], [2, 16, 63], [0])]' memory "${short[@]}"
 
