@@ -59,6 +59,7 @@ enum bench_test {
     BENCH_PUT_USED,
     BENCH_PUT_NOTIFY,
     BENCH_PUT_ADD,
+    BENCH_PUT_GET,
     BENCH_PUT_IMPORT,
     BENCH_RPC_NULL,
     BENCH_RPC_SEND,

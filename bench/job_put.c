@@ -2,7 +2,8 @@
  *
  * job_put.c - windows: puts that go to and fro between two processes, each into the other's window, until they have
  * landed, which the receiver sees in their last word, or until they are used, which is when the receiver has copied
- * them out as well, and sends on what it got; puts that notify; fetch-and-add; and how long it takes from nothing to an
+ * them out as well, and sends on what it got; puts that notify; fetch-and-add; gets of what was just written; and how
+ * long it takes from nothing to an
  * imported window.
  *
  * The baselines are the same loops in the same two processes over bare shared memory (put_area.h), once for each way to
@@ -22,7 +23,8 @@
 #include "runnel/window.h"
 
 enum { PAIR = 1, MESSAGE = 1, WINDOW = 1, FIRST_IMPORT = 2, WORD = 8, LINE = 64 };
-enum { BYTES = 1 << 20, AREA = BYTES + 4096 }; /* the word that is added to has a page of its own */
+enum { BYTES = 1 << 20, AREA = BYTES + 4096 }; /* the word that is added to has a page of its own, */
+enum { CALLED = BYTES + 2048 };                /* with the one that says that there is something to get */
 /* Variants of an order. */
 enum put_way {
     BARE_PLAIN = BASELINE_COPY_PLAIN,
@@ -330,6 +332,53 @@ static int run_add(struct bench_process *s, const struct bench_order *o, struct 
     return meet(s);
 }
 
+/* ---- gets ---- */
+
+/* Each writes n bytes to its own window and says so by a put of a word; the other one gets them. Both is timed. */
+static int run_get(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
+{
+    enum put_way way = (enum put_way)o->variant;
+    baseline_copy *by = way < BY_MESSAGE ? baseline_copy_way((enum baseline_copy_way)way) : NULL;
+    size_t n = o->bytes;
+    uint64_t seed = turns + 1, t0 = 0;
+    if (n < WORD || n > BYTES || (way != BY_WINDOW && !by) || !rnl_import_is_direct(theirs))
+        return bench_process_fail(s, "an order asks for a get of %zu bytes in a way that is not there", n);
+    bench_fill(source, n, seed);
+    for (int timed = 0; timed < 2; timed++) {
+        uint64_t count = timed ? o->count : o->count / 8 + 2;
+        if (meet(s))
+            return -1;
+        t0 = bench_now_ns();
+        for (uint64_t i = 0; i < count; i++) {
+            turns++;
+            for (unsigned turn = 0; turn < 2; turn++) {
+                int e = 0;
+                if (turn == s->rank) {
+                    memcpy(own[way], source, n);
+                    if (way == BY_WINDOW)
+                        e = rnl_put(theirs, CALLED, &turns, WORD, 0);
+                    else
+                        atomic_store_explicit(word_at(bare + CALLED), turns, memory_order_release); /* as in `put` */
+                } else {
+                    while (atomic_load_explicit(word_at(own[way] + CALLED), memory_order_acquire) != turns)
+                        if (s->one_core)
+                            sched_yield();
+                    if (way == BY_WINDOW)
+                        e = rnl_get(theirs, 0, copy, n);
+                    else
+                        by(copy, bare, n);
+                }
+                if (e < 0)
+                    return failed(s);
+            }
+        }
+        a->value = (double)(bench_now_ns() - t0) / (double)count / 2;
+    }
+    if (meet(s))
+        return -1;
+    return bench_filled(copy, n, seed) ? 0 : bench_process_fail(s, "bytes of a get of %zu bytes differ", n);
+}
+
 /* ---- from nothing to an imported window ---- */
 
 static int export_one(struct bench_process *s, bool window, uint32_t id)
@@ -407,6 +456,8 @@ static int run(struct bench_process *s, const struct bench_order *o, struct benc
         return run_notify(s, o, a);
     case BENCH_PUT_ADD:
         return run_add(s, o, a);
+    case BENCH_PUT_GET:
+        return run_get(s, o, a);
     case BENCH_PUT_IMPORT:
         return run_import(s, o, a);
     default:
@@ -447,7 +498,15 @@ static int plan(struct bench_plan *p, const struct bench_wish *w)
                     e = e ? e : add(p, (enum bench_test)t, copies[k].api, sizes[i], step);
         }
     e = e ? e : add(p, BENCH_PUT_NOTIFY, BENCH_NATIVE, WORD, step++);
-    e = e ? e : add(p, BENCH_PUT_ADD, BENCH_NATIVE, WORD, step++);
+    e = e ? e : add(p, BENCH_PUT_ADD, BENCH_NATIVE, WORD, step);
+    if (!w->udp && w->peers & 1u << BENCH_UCX_PUT)
+        e = e ? e : add(p, BENCH_PUT_ADD, BENCH_UCX_PUT, WORD, step);
+    step++;
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes && !w->udp; i++, step++) {
+        e = e ? e : add(p, BENCH_PUT_GET, BENCH_NATIVE, sizes[i], step);
+        if (w->peers & 1u << BENCH_UCX_PUT)
+            e = e ? e : add(p, BENCH_PUT_GET, BENCH_UCX_PUT, sizes[i], step);
+    }
     if (!w->udp)
         e = e ? e : add(p, BENCH_PUT_IMPORT, BENCH_NATIVE, BYTES, step++);
     return e;
@@ -467,8 +526,8 @@ static int baselines_of(struct bench_run *r, struct bench_unit *u, double *basel
     if (r->plan->udp || u->test == BENCH_PUT_NOTIFY)
         return bench_repeat(r, u, u->test, PAIR, BY_MESSAGE, &u->baseline[0], &baseline[0], &cpu_ns);
     for (unsigned k = 0; k < COPIES && e == 0; k++)
-        if (k == 0 ||
-            (u->test <= BENCH_PUT_USED && u->bytes > WORD && baseline_copy_way((enum baseline_copy_way)copies[k].way)))
+        if (k == 0 || ((u->test <= BENCH_PUT_USED || u->test == BENCH_PUT_GET) && u->bytes > WORD &&
+                       baseline_copy_way((enum baseline_copy_way)copies[k].way)))
             e = bench_repeat(r, u, u->test, PAIR, copies[k].way, &u->baseline[k], &baseline[k], &cpu_ns);
     return e;
 }

@@ -24,9 +24,9 @@ const char *bench_test_name(enum bench_test t)
         "wake-unarmed", "wake-armed",   "barrier",      "layered",      "layered-stream",  "startup-run", "startup-job",
         "memory-peer",  "memory-all",   "loss-stream",  "loss-trip",    "am-trip",         "am-rate",     "am-bulk",
         "am-waiting",   "am-loss-trip", "am-loss-rate", "am-loss-bulk", "am-par",          "put-landed",  "put-used",
-        "put-notify",   "put-add",      "put-import",   "rpc-null",     "rpc-send",        "rpc-once",    "panda-call",
-        "panda-group",  "panda-stream", "orca-roi",     "orca-inc",     "orca-goi",        "orca-put",    "orca-all",
-        "orca-read",    "quit"};
+        "put-notify",   "put-add",      "put-get",      "put-import",   "rpc-null",        "rpc-send",    "rpc-once",
+        "panda-call",   "panda-group",  "panda-stream", "orca-roi",     "orca-inc",        "orca-goi",    "orca-put",
+        "orca-all",     "orca-read",    "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }

@@ -210,6 +210,7 @@ static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u
                             [BENCH_PUT_USED] = {3e6, 20, 20000},
                             [BENCH_PUT_NOTIFY] = {3e6, 20, 20000},
                             [BENCH_PUT_ADD] = {3e6, 20, 20000},
+                            [BENCH_PUT_GET] = {3e6, 20, 20000},
                             [BENCH_PUT_IMPORT] = {20e6, 3, 100},
                             [BENCH_RPC_NULL] = {3e6, 20, 20000},
                             [BENCH_RPC_SEND] = {6e6, 10, 2000},

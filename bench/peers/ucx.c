@@ -2,8 +2,8 @@
  *
  * ucx.c - UCX under measurement, over its protocol layer (UCP), in three ways: active messages, whose handler copies
  * the bytes out, tagged messages into posted receives, and puts. Loops as in ucx_perftest: up to 64 sends in flight,
- * no answers; unlike there, active messages are copied out and the data is fresh. Puts go to and fro as in
- * job_put.c. */
+ * no answers; unlike there, active messages are copied out and the data is fresh. Puts, gets and fetch-and-add go to
+ * and fro as in job_put.c. */
 #include "posted.h"
 
 #include <stdlib.h>
@@ -11,13 +11,19 @@
 
 enum { AM = 1, TAG = 1 };
 
-enum { WORD = 8, PUT_BYTES = 1 << 20, LOOKS = 64 }; /* LOOKS: at what a put brings, between two calls */
+enum {
+    WORD = 8,
+    PUT_BYTES = 1 << 20,
+    PUT_AREA = PUT_BYTES + 4096,
+    PUT_WORD = 2048,
+    LOOKS = 64
+}; /* LOOKS: at what a put brings, between two calls */
 struct ucx_put {
     ucp_mem_h memory;
     ucp_rkey_h key;
     unsigned char *own, *source,
-        *copy; /* PUT_BYTES each: what the other process writes, what is put, what was copied out */
-    uint64_t theirs, turns;
+        *copy; /* PUT_AREA, PUT_BYTES, PUT_BYTES: what the other process writes, what is put, what was copied out */
+    uint64_t theirs, turns, sum; /* sum: of what was added */
 };
 struct ucx_name { /* of what a process lets the other write */
     uint64_t at, bytes;
@@ -167,13 +173,10 @@ static int ucx_poll(struct bench_process *s)
 
 /* ---- puts ---- */
 
-static int put_turn(struct bench_process *s, unsigned char *from, size_t n)
+static int finish(struct bench_process *s, ucs_status_ptr_t p)
 {
-    static const ucp_request_param_t plain = {0};
-    memcpy(from + n - WORD, &ucx.put.turns, WORD);
-    ucs_status_ptr_t p = ucp_put_nbx(ucx.ep, from, n, ucx.put.theirs, ucx.put.key, &plain);
     if (UCS_PTR_IS_ERR(p))
-        return bench_process_fail(s, "a put failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
+        return bench_process_fail(s, "an access failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
     if (!p)
         return 0;
     while (ucp_request_check_status(p) == UCS_INPROGRESS)
@@ -182,21 +185,53 @@ static int put_turn(struct bench_process *s, unsigned char *from, size_t n)
     return 0;
 }
 
-static void await_turn(struct bench_process *s, size_t n)
+static int put_turn(struct bench_process *s, unsigned char *from, size_t n)
 {
-    const _Atomic uint64_t *last = (const _Atomic uint64_t *)(const void *)(ucx.put.own + n - WORD);
-    for (unsigned looks = 1; atomic_load_explicit(last, memory_order_acquire) != ucx.put.turns; looks++)
+    static const ucp_request_param_t plain = {0};
+    memcpy(from + n - WORD, &ucx.put.turns, WORD);
+    return finish(s, ucp_put_nbx(ucx.ep, from, n, ucx.put.theirs, ucx.put.key, &plain));
+}
+
+/* Writes n bytes to the own memory, and says so in a word of the other process's. */
+static int offer_turn(struct bench_process *s, size_t n)
+{
+    static const ucp_request_param_t plain = {0};
+    memcpy(ucx.put.own, ucx.put.source, n);
+    return finish(s, ucp_put_nbx(ucx.ep, &ucx.put.turns, WORD, ucx.put.theirs + PUT_BYTES, ucx.put.key, &plain));
+}
+
+static int get_turn(struct bench_process *s, size_t n)
+{
+    static const ucp_request_param_t plain = {0};
+    return finish(s, ucp_get_nbx(ucx.ep, ucx.put.copy, n, ucx.put.theirs, ucx.put.key, &plain));
+}
+
+static int add_turn(struct bench_process *s)
+{
+    static uint64_t before;
+    static const uint64_t one = 1;
+    const ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER,
+                                     .datatype = ucp_dt_make_contig(WORD),
+                                     .reply_buffer = &before};
+    return finish(s, ucp_atomic_op_nbx(ucx.ep, UCP_ATOMIC_OP_ADD, &one, 1, ucx.put.theirs + PUT_BYTES + PUT_WORD,
+                                       ucx.put.key, &how));
+}
+
+static void await_turn(struct bench_process *s, size_t at, uint64_t wanted)
+{
+    const _Atomic uint64_t *last = (const _Atomic uint64_t *)(const void *)(ucx.put.own + at);
+    for (unsigned looks = 1; atomic_load_explicit(last, memory_order_acquire) != wanted; looks++)
         if (looks % LOOKS == 0 && ucp_worker_progress(ucx.worker) == 0 && s->one_core)
             sched_yield();
 }
 
 static int run_puts(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
-    bool used = o->test == BENCH_PUT_USED;
+    bool used = o->test == BENCH_PUT_USED, get = o->test == BENCH_PUT_GET, add = o->test == BENCH_PUT_ADD;
     unsigned char *from = used ? ucx.put.copy : ucx.put.source;
     uint64_t seed = ucx.put.turns + 1;
-    size_t n = o->bytes;
-    if ((o->test != BENCH_PUT_LANDED && !used) || n < WORD || n > PUT_BYTES)
+    size_t n = o->bytes, at = add ? PUT_BYTES + PUT_WORD : get ? PUT_BYTES : n - WORD;
+    if ((o->test != BENCH_PUT_LANDED && !used && !get && !add) || n < WORD || n > PUT_BYTES)
         return bench_process_fail(s, "an order names test %u, which is not for these processes", o->test);
     bench_fill(from, n, seed);
     for (int timed = 0; timed < 2; timed++) {
@@ -206,13 +241,16 @@ static int run_puts(struct bench_process *s, const struct bench_order *o, struct
         uint64_t t0 = bench_now_ns();
         for (uint64_t i = 0; i < count; i++) {
             ucx.put.turns++;
+            ucx.put.sum += add;
             for (unsigned turn = 0; turn < 2; turn++) {
                 if (turn == s->rank) {
-                    if (put_turn(s, from, n))
+                    if (add ? add_turn(s) : get ? offer_turn(s, n) : put_turn(s, from, n))
                         return -1;
                     continue;
                 }
-                await_turn(s, n);
+                await_turn(s, at, add ? ucx.put.sum : ucx.put.turns);
+                if (get && get_turn(s, n))
+                    return -1;
                 if (used)
                     memcpy(ucx.put.copy, ucx.put.own, n);
             }
@@ -221,7 +259,7 @@ static int run_puts(struct bench_process *s, const struct bench_order *o, struct
     }
     if (peer_settle(s, progress))
         return -1;
-    if (n > WORD && !bench_filled(used ? ucx.put.copy : ucx.put.own, n - WORD, seed))
+    if (n > WORD && !bench_filled(used || get ? ucx.put.copy : ucx.put.own, n - WORD, seed))
         return bench_process_fail(s, "bytes of a put of %zu bytes differ from what was put", n);
     return 0;
 }
@@ -258,7 +296,7 @@ static int connect_both(struct bench_process *s)
 static int open_puts(struct bench_process *s)
 {
     const ucp_mem_map_params_t how = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS,
-                                      .length = PUT_BYTES,
+                                      .length = PUT_AREA,
                                       .flags = UCP_MEM_MAP_ALLOCATE};
     ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
     struct ucx_name *name = (struct ucx_name *)(void *)peer_board(s, s->rank);
@@ -277,7 +315,7 @@ static int open_puts(struct bench_process *s)
     ucx.put.copy = aligned_alloc(4096, PUT_BYTES);
     if (bytes > sizeof name->key || !ucx.put.source || !ucx.put.copy)
         return bench_process_fail(s, "no memory for two buffers, or a key of %zu bytes", bytes);
-    memset(ucx.put.own, 0, PUT_BYTES);
+    memset(ucx.put.own, 0, PUT_AREA);
     name->at = (uintptr_t)attr.address;
     name->bytes = bytes;
     memcpy(name->key, key, bytes);
@@ -315,7 +353,7 @@ static int ucx_open(struct bench_process *s)
     if (e != UCS_OK)
         return failed(s, "ucp_config_read", e);
     const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
-                                 .features = ucx.puts     ? UCP_FEATURE_RMA
+                                 .features = ucx.puts     ? UCP_FEATURE_RMA | UCP_FEATURE_AMO64
                                              : ucx.tagged ? UCP_FEATURE_TAG
                                                           : UCP_FEATURE_AM};
     e = ucp_init(&params, config, &ucx.context);

@@ -32,7 +32,8 @@ rows memory shm '[("memory-peer", ["native"], [2, 16, 63], [0]), ("memory-all", 
 copies="['native', 'memcpy']"
 [ "$(uname -m)" != x86_64 ] || copies="['native', 'memcpy', 'movsb', 'nt']"
 rows put shm "([(t, ['native'], $n, [8]) for t in ('put-landed', 'put-used', 'put-notify', 'put-add')] +
-    [(t, $copies, $n, [4096, 65536, 1 << 20]) for t in ('put-landed', 'put-used')] + [('put-import', ['native'], $n, [1 << 20])])" \
+    [(t, $copies, $n, [4096, 65536, 1 << 20]) for t in ('put-landed', 'put-used')] +
+    [('put-get', ['native'], $n, [8, 4096, 65536, 1 << 20]), ('put-import', ['native'], $n, [1 << 20])])" \
     put "${short[@]}"
 
 # Its programs are compiled and preloaded here; the row of runnel rpc has no error only if its calls went through shared memory.
