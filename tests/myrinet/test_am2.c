@@ -134,6 +134,7 @@ static void what_nobody_takes_comes_back_with_a_reason(void **state)
     for (int unreachable = 0; unreachable < 2; unreachable++) {
         memset(&seen, 0, sizeof seen);
         run_all(&all, &seen, 2, unreachable ? 1 : 0, 0, 0);
+        all.hw->horizon_ps = 500000000000u;
         start_sides(&all, ask_in_vain);
         if (myri_hw_run(all.hw) < 0)
             fail_msg("%s", rnl_last_error()->text);
@@ -160,7 +161,7 @@ static void one_that_does_not_look(struct myri_task *t, void *arg)
     }
     myri_task_spend(t, 20000000000u, "compute");
     seen->finished = am2_kernel_peek(&f->resident, (uint32_t)offsetof(struct am2_frame, ready));
-    while (seen->handled[0] < EACH && !s->hw->fault[0])
+    while (seen->handled[0] < EACH && !seen->back && !s->hw->fault[0])
         (void)am2_poll(f);
 }
 
@@ -171,6 +172,7 @@ static void a_window_holds_senders_back(void **state)
     static struct seen seen;
     memset(&seen, 0, sizeof seen);
     run_all(&all, &seen, 2, 0, 0, 0);
+    all.hw->horizon_ps = 500000000000u;
     start_sides(&all, one_that_does_not_look);
     if (myri_hw_run(all.hw) < 0)
         fail_msg("%s", rnl_last_error()->text);
