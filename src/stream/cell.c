@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/bug.h"
+#include "stream/barrier.h"
 #include "stream/stream_internal.h"
 
 /* Counts and drops a message whose handler never came, during the close. */
@@ -140,10 +141,12 @@ RNL_INLINE bool deliver_run(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
         i++;
         if (RNL_LIKELY(entry->stream)) {
             rnl_stream_setup_record(s, at, len);
+            RNL_NO_EXCEPTION();
             ending = entry->stream(s, conn->rank, entry->ctx);
         } else {
             unsigned char copy[RNL_CELL_PAYLOAD] __attribute__((aligned(16)));
             rnl_copy_short(copy, at, len);
+            RNL_NO_EXCEPTION();
             ending = entry->whole(copy, len, conn->rank, entry->ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
         }
         at += len;
@@ -266,6 +269,7 @@ static unsigned take_rejected(struct rnl_endpoint *ep, struct rnl_conn *conn, un
     rnl_rx_read(r, h, 1);
     if (ep->hooks.rejected) {
         uint32_t before = rnl_ep_handler_begins(ep, lane);
+        RNL_NO_EXCEPTION();
         ep->hooks.rejected(ep->hooks.rejected_arg, conn->rank, RNL_HEADER_HANDLER(h), rejected.reason,
                            copy + sizeof rejected, rejected.bytes);
         rnl_ep_handler_ends(ep, lane, before);

@@ -4,6 +4,7 @@
 #ifndef RNL_STREAM_EAGER_H
 #define RNL_STREAM_EAGER_H
 
+#include "stream/barrier.h"
 #include "stream/stream_internal.h"
 
 enum { RNL_EAGER_AHEAD = 1024 };
@@ -41,6 +42,7 @@ RNL_INLINE bool rnl_stream_take_eager(struct rnl_endpoint *ep, struct rnl_conn *
     s->bound = bytes;
     rnl_stream_fetch_next(r, end, bytes);
     uint32_t before = rnl_ep_handler_begins(ep, 0);
+    RNL_NO_EXCEPTION();
     int ending = entry->stream(s, conn->rank, entry->ctx);
     if (RNL_UNLIKELY(rnl_ep_forked(ep)))
         return true;

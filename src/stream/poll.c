@@ -4,12 +4,14 @@
  * they and the interfaces' instances fall back to. */
 #include "stream/poll.h"
 
+#include "stream/barrier.h"
 #include "stream/eager.h"
 
 /* ---- how handlers are called ---- */
 
 RNL_INLINE int call_stream(struct rnl_stream *s, unsigned peer)
 {
+    RNL_NO_EXCEPTION();
     return s->h.stream(s, peer, s->h.ctx);
 }
 
@@ -18,6 +20,7 @@ RNL_INLINE int call_whole(struct rnl_stream *s, unsigned peer)
     unsigned len = s->record_bytes;
     unsigned char copy[RNL_CELL_PAYLOAD] __attribute__((aligned(16)));
     rnl_copy_short(copy, s->at, len);
+    RNL_NO_EXCEPTION();
     return s->h.whole(copy, len, peer, s->h.ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
 }
 

@@ -10,6 +10,7 @@
 
 #include "runnel/adapter.h"
 #include "runnel/meet.h"
+#include "stream/barrier.h"
 #include "stream/stream_internal.h"
 
 /* A message that is queued, or has ended and is not reported yet. */
@@ -54,6 +55,7 @@ static void report_posts(struct rnl_endpoint *ep)
         next = p->next;
         ep->work.calls--;
         ep->credit.post_bytes -= p->charge;
+        RNL_NO_EXCEPTION();
         if (p->done)
             p->done(p->arg, p->status);
         free(p);

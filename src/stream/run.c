@@ -2,6 +2,7 @@
  *
  * run.c - runs handlers. The handler of a message that has arrived whole runs on the caller's stack. Any other runs
  * on a coroutine, and is resumed when the bytes that it waits for have arrived. */
+#include "stream/barrier.h"
 #include "stream/stream_internal.h"
 
 /* Sends a rejection with the first bytes of the message, for which room was reserved. */
@@ -63,6 +64,7 @@ int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct r
 {
     s->state = RNL_STREAM_INLINE;
     uint32_t before = rnl_ep_handler_begins(ep, s->lane);
+    RNL_NO_EXCEPTION();
     int ending = h->stream(s, s->conn->rank, h->ctx);
     rnl_ep_handler_ends(ep, s->lane, before);
     if (rnl_ep_forked(ep)) {
@@ -80,6 +82,7 @@ bool rnl_stream_run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const s
 {
     s->state = RNL_STREAM_INLINE;
     uint32_t before = rnl_ep_handler_begins(ep, s->lane);
+    RNL_NO_EXCEPTION();
     int ending = h->whole(buf, n, s->conn->rank, h->ctx);
     rnl_ep_handler_ends(ep, s->lane, before);
     s->state = RNL_STREAM_FREE;
@@ -95,6 +98,7 @@ static void entry(struct rnl_coro *self, void *arg)
 {
     struct rnl_stream *s = arg;
     s->coro = self;
+    RNL_NO_EXCEPTION();
     s->ending = s->h.stream(s, s->conn->rank, s->h.ctx);
 }
 
