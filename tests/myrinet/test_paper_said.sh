@@ -239,8 +239,8 @@ for r in json.load(open(sys.argv[2])):
 END' "$RUNNEL" "$work/small"
 is_usage "but one that is asked for is refused" "vmmc-tuned: the firmware needs" paper matrix vmmc-tuned --machine H-A --count 4
 check "the matrix says what ours of AM-II and of PM have not, which the survey's table gives them" bash -c '
-    grep -q "^am2 .* yes  *poll " "$0" && grep -q "^pm  .*none: own buffers  *none  *poll " "$0" &&
-    grep -q "AM-II can interrupt, where ours polls;" "$0" && grep -q "PM protects by gang scheduling, which is pm-gang" "$0"
+    grep -q "^am2 .* none  *poll " "$0" && grep -q "^pm  .*none: own buffers  *none  *poll " "$0" &&
+    grep -q "AM-II protects users and can interrupt" "$0" && grep -q "PM protects by gang scheduling, which is pm-gang" "$0"
 ' "$work/matrix"
 check "the manual names all systems whose packets may come in any order" bash -c '
     bear=$(sed -n "/^\*--reorder/,/bear that/p" "$1/man/runnel-paper.1.scd" | tr -d "\n" | sed "s/.*order\. //; s/ bear.*//")
