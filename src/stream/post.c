@@ -71,6 +71,7 @@ static void report_deaths(struct rnl_endpoint *ep)
         p->report_due = 0;
         ep->work.reports--;
         ep->work.calls--;
+        RNL_NO_EXCEPTION();
         for (struct rnl_ep_watch *w = ep->hooks.watches, *next; w && !rnl_ep_forked(ep); w = next) {
             next = w->next;
             w->died(w, i);
@@ -88,6 +89,7 @@ static void ask(struct rnl_endpoint *ep, uint32_t rank)
     void *ctx;
     if (!ep->env->meet->request(ep->env, rank, &cred, &f, &ctx))
         return;
+    RNL_NO_EXCEPTION();
     bool welcome = f(ctx, rank, &cred) == 0;
     if (!rnl_ep_forked(ep))
         ep->env->meet->reply(ep->env, rank, welcome);

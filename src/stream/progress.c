@@ -5,6 +5,7 @@
 #include "stream/stream_internal.h"
 
 #include "endpoint/net.h"
+#include "stream/barrier.h"
 
 #include <errno.h>
 
@@ -122,6 +123,7 @@ int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *work
         rnl_ep_net_receive(ep);
     rnl_ep_check_bell(ep);
     extract_from(ep, ep->fast.next_polled, ep->fast.polled, &t);
+    RNL_NO_EXCEPTION();
     if (RNL_UNLIKELY(ep->polls_windows) && !rnl_ep_forked(ep))
         t.work_done += ep->window_ops->progress(ep);
     if (RNL_UNLIKELY(network) && t.work_done >= MANY)

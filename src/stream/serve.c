@@ -8,6 +8,7 @@
 #include "stream/stream_internal.h"
 
 #include "endpoint/net.h"
+#include "stream/barrier.h"
 
 /* Returns whether the thread may go on with what is open on that lane: nothing, or a message of the library. */
 static bool may_go_on(const struct rnl_conn *conn, unsigned lane)
@@ -54,6 +55,7 @@ static unsigned pass(struct rnl_endpoint *ep)
         return 0;
     if (ep->work.posts)
         t.work_done += rnl_stream_send_posts(ep);
+    RNL_NO_EXCEPTION();
     if (ep->polls_windows)
         t.work_done += ep->window_ops->progress(ep);
     if (rnl_ep_forked(ep) || !(ep->net.due | network))

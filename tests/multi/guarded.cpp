@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * guarded.cpp - two ranks; the handlers of rank 1 throw, in the midst of messages and of others' exceptions, and the
- * endpoint serves as before. Rank 1 prints "ok". With an argument, whole or stream, that handler is not
+ * endpoint serves as before. Rank 1 prints "ok". With an argument, whole, stream or death, that handler is not
  * guarded: rank 1 has to end in it, although it calls extract where it catches all. */
 #include <runnel/fm.h>
 #include <runnel/guarded.hpp>
@@ -64,22 +64,36 @@ static int fm_throws(FM_stream *, unsigned)
 }
 static_assert(std::is_same_v<decltype(rnl::guarded<fm_throws, FM_QUIT>), int (*const)(FM_stream *, unsigned) noexcept>);
 
+static void send_long(rnl_endpoint *ep)
+{
+    rnl_message m{};
+    rnl_stream *to;
+    m.peer = 1, m.handler = STREAM, m.bound = sizeof buf;
+    must("rnl_begin", rnl_begin(ep, &m, &to));
+    must("rnl_piece", rnl_piece(to, buf, sizeof buf));
+    must("rnl_end", rnl_end(to));
+}
+
 /* Through a pointer, so that the compiler takes the call for one that may throw. */
 static int64_t (*volatile extract)(rnl_endpoint *, size_t) = rnl_extract;
 
-static void unguarded(rnl_endpoint *ep, bool whole)
+static void on_death(void *, unsigned, rnl_death_reason)
 {
+    throw std::runtime_error("death");
+}
+
+static void unguarded(rnl_endpoint *ep, const char *which)
+{
+    const bool whole = std::strcmp(which, "whole") == 0;
+    rnl_on_death(ep, on_death, nullptr);
     must("rnl_handler_stream", rnl_handler_stream(ep, STREAM, on_stream, nullptr));
     must("rnl_handler_whole", rnl_handler_whole(ep, WHOLE, on_whole, nullptr, 0));
+    if (rnl_rank(ep) == 0 && std::strcmp(which, "death") == 0)
+        std::_Exit(0);
     if (rnl_rank(ep) == 0 && whole) {
         must("rnl_send", rnl_send(ep, 1, WHOLE, "whole", 5));
     } else if (rnl_rank(ep) == 0) {
-        rnl_message m{};
-        rnl_stream *to;
-        m.peer = 1, m.handler = STREAM, m.bound = sizeof buf;
-        must("rnl_begin", rnl_begin(ep, &m, &to));
-        must("rnl_piece", rnl_piece(to, buf, sizeof buf));
-        must("rnl_end", rnl_end(to));
+        send_long(ep);
     }
     while (rnl_rank(ep) == 1) {
         try {
@@ -96,7 +110,7 @@ int main(int argc, char **argv)
     rnl_endpoint *ep;
     must("rnl_open", rnl_open(&ep, nullptr));
     if (argc > 1) {
-        unguarded(ep, std::strcmp(argv[1], "whole") == 0);
+        unguarded(ep, argv[1]);
         return 0;
     }
     must("rnl_handler_stream", rnl_handler_stream(ep, STREAM, rnl::guarded<on_stream>, nullptr));
@@ -113,12 +127,7 @@ int main(int argc, char **argv)
     if (rnl_rank(ep) == 0) {
         for (unsigned i = 0; i < ROUNDS; i++) {
             buf[0] = static_cast<unsigned char>(i);
-            rnl_message m{};
-            rnl_stream *to;
-            m.peer = 1, m.handler = STREAM, m.bound = sizeof buf;
-            must("rnl_begin", rnl_begin(ep, &m, &to));
-            must("rnl_piece", rnl_piece(to, buf, sizeof buf));
-            must("rnl_end", rnl_end(to));
+            send_long(ep);
             must("rnl_send", rnl_send(ep, 1, WHOLE, "whole", 5));
             must("rnl_send", rnl_send(ep, 1, QUIET, "", 0));
         }

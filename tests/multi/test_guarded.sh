@@ -27,8 +27,8 @@ for transport in auto udp; do
     ok "400 exceptions over $transport are thrown again, and each message is handled" $?
 done
 ulimit -c 0
-for handler in whole stream; do
-    timeout -k 5 60 "$runnel" run --timeout 50 -n 2 "$dir/guarded" $handler >"$dir/out" 2>&1 </dev/null
+for handler in whole stream death; do
+    timeout -k 5 60 "$runnel" run --timeout 50 --keep-going -n 2 "$dir/guarded" $handler >"$dir/out" 2>&1 </dev/null
     grep -q 'terminate called after throwing an instance of' "$dir/out" && grep -q 'rank 1 .* killed by signal 6' "$dir/out" &&
         ! grep -q 'not ok' "$dir/out"
     ok "an exception that leaves a handler that is not guarded ends the process, and it says what was thrown: $handler" $?
