@@ -55,6 +55,7 @@ pan_iovec_t orc_layer_out(struct orc_layer *l, const struct orc_buffer *body)
     l->buffer = ORC_BUFFER_IN(l->small);
     if (!orc_options.without[ORC_SAVES_LAYERS])
         return (pan_iovec_t){n ? body->p : NULL, n};
+    orc_counts.layered++;
     orc_put_u64(&l->buffer, n);
     orc_put_bytes(&l->buffer, n ? body->p : NULL, n);
     return (pan_iovec_t){l->buffer.p, l->buffer.n};
@@ -68,6 +69,7 @@ static int layer_in(struct orc_event *e, pan_msg_p msg)
     unsigned char *layer = malloc(whole);
     if (!layer)
         orc_fail(0, "there is no memory left for %zu bytes", whole);
+    orc_counts.layered++;
     int status = pan_msg_consume(msg, layer, whole);
     memcpy(&n, layer, sizeof n);
     if (status >= 0 && n != e->n)
@@ -97,6 +99,7 @@ static struct orc_event *with_bytes(enum orc_event_kind kind, pan_msg_p msg)
     if (n < head)
         orc_broken((uint32_t)pan_msg_sender(msg));
     struct orc_event *e = new_event(kind, msg, n - head);
+    orc_counts.kept += n - head;
     int status = layers ? layer_in(e, msg) : n ? pan_msg_consume(msg, e->bytes, n) : 0;
     return end(e, msg, status >= 0);
 }
@@ -106,9 +109,9 @@ static int take(void *from, void *out, size_t n)
     return pan_msg_consume(from, out, n);
 }
 
-static struct orc_reader reader_of(pan_msg_p msg)
+static struct orc_reader reader_of(pan_msg_p msg, unsigned char window[ORC_WINDOW])
 {
-    return (struct orc_reader){.n = pan_msg_left(msg), .from = msg, .take = take};
+    return (struct orc_reader){.n = pan_msg_left(msg), .from = msg, .take = take, .window = window};
 }
 
 /* Whether values are taken straight out of the message. Few bytes are sooner copied. */
@@ -128,7 +131,8 @@ static const struct orc_operation *operation_of(uint64_t id, uint32_t number)
 static struct orc_event *with_args(enum orc_event_kind kind, pan_msg_p msg, const struct orc_operation *op)
 {
     struct orc_event *e = new_event(kind, msg, 0);
-    struct orc_reader r = reader_of(msg);
+    unsigned char window[ORC_WINDOW];
+    struct orc_reader r = reader_of(msg, window);
     e->operation = op;
     e->args = orc_new_values(op);
     orc_get_in(&r, e->source, op, e->args);
@@ -173,7 +177,8 @@ struct orc_event *orc_event_of_reply(pan_msg_p msg, const void *proto, struct or
     struct orc_event *e;
     memcpy(&head, (const char *)proto + pan_rpc_proto_offset(), sizeof head);
     if (head.status == ORC_REPLY_DONE && caller->operation && is_direct(msg)) {
-        struct orc_reader r = reader_of(msg);
+        unsigned char window[ORC_WINDOW];
+        struct orc_reader r = reader_of(msg, window);
         e = new_event(ORC_EVENT_REPLY, msg, 0);
         orc_get_out(&r, e->source, caller->operation, caller->args);
         e->taken = true;

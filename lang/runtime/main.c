@@ -12,6 +12,7 @@ int orc_argc;
 char **orc_argv;
 int orc_cpus_wanted = 1;
 struct orc_options orc_options = {.conflict = ORC_PLACE_COMBINED};
+struct orc_counts orc_counts;
 
 const char *orc_file(orc_place at)
 {
@@ -85,6 +86,15 @@ void orc_deadlock(void)
     orc_end(1);
 }
 
+static void tell_counts(void)
+{
+    const struct orc_counts *c = &orc_counts;
+    fflush(stdout);
+    fprintf(stderr, "cpu %d: %llu switches, %llu layers, %llu pieces, %llu bytes of copies\n", orc_system->mycpu(),
+            (unsigned long long)c->switches, (unsigned long long)c->layered, (unsigned long long)c->pieces,
+            (unsigned long long)c->kept);
+}
+
 /* ---- the start ---- */
 
 static const char help[] =
@@ -95,7 +105,7 @@ static const char help[] =
     "  -no-strategy   ignore calls of Strategy\n"
     "  -without NAME  without what saves switches, layers, pieces or copies (orcac(1))\n"
     "  -turn-ns N     each turn of a loop in a process or function takes so much longer\n"
-    "  -v             tell each decision\n"
+    "  -v             tell each decision, and in the end each object, and what the four of -without save\n"
     "  -OC            the program's own arguments follow\n";
 
 static bool number_option(const char *name, const char *arg, const char *value, long lo, long hi, long *out)
@@ -179,6 +189,8 @@ int orc_main(const struct orc_program *program, int argc, char **argv)
     orc_in_operation--;
     int status = orc_system->loop();
     fflush(stdout);
+    if (orc_options.verbose)
+        tell_counts();
     program->finish();
     orc_free_threads();
     orc_free_hidden();

@@ -38,18 +38,36 @@ void orc_put_u64(struct orc_buffer *b, uint64_t v)
     orc_put_bytes(b, &v, sizeof v);
 }
 
+/* Takes more than the reader holds out of its message, which has so much. */
+static void take_more(struct orc_reader *r, unsigned char *p, size_t n)
+{
+    size_t held = r->held, rest = n - held, left = r->n - held;
+    if (held)
+        memcpy(p, r->p, held);
+    r->held = rest < ORC_WINDOW ? left < ORC_WINDOW ? left : ORC_WINDOW : 0;
+    r->bad = r->cut = r->take(r->from, r->held ? r->window : p + held, r->held ? r->held : rest) < 0;
+    if (!r->held)
+        return;
+    memcpy(p + held, r->window, rest);
+    r->p = r->window + rest;
+    r->held -= rest;
+}
+
 bool orc_get_bytes(struct orc_reader *r, void *p, size_t n)
 {
-    if (!r->bad && r->n >= n && r->from && n)
-        r->bad = r->cut = r->take(r->from, p, n) < 0;
+    if (!r->bad && r->n >= n && n) {
+        if (r->from && r->held < n) {
+            take_more(r, p, n);
+        } else {
+            memcpy(p, r->p, n);
+            r->p += n;
+            r->held -= r->from ? n : 0;
+        }
+    }
     if (r->bad || r->n < n) {
         r->bad = true;
         memset(p, 0, n);
         return false;
-    }
-    if (n && !r->from) {
-        memcpy(p, r->p, n);
-        r->p += n;
     }
     r->n -= n;
     return true;
@@ -78,6 +96,7 @@ static bool goes_whole(const struct orc_type *t)
 static void put_elements(struct orc_buffer *b, const struct orc_type *t, const void *data, int64_t n)
 {
     if (t->flat && !orc_options.without[ORC_SAVES_PIECES]) {
+        orc_counts.pieces++;
         orc_put_bytes(b, data, (size_t)n * t->size);
         return;
     }
@@ -94,6 +113,7 @@ static void put_fields(struct orc_buffer *b, const struct orc_type *t, const voi
 void orc_put_value(struct orc_buffer *b, const struct orc_type *t, const void *v)
 {
     if (goes_whole(t)) {
+        orc_counts.pieces++;
         orc_put_bytes(b, v, t->size);
         return;
     }
@@ -172,6 +192,7 @@ static void *get_elements(struct orc_reader *r, const struct orc_type *t, uint64
         return NULL;
     char *p = orc_alloc(n * t->size);
     if (t->flat && !orc_options.without[ORC_SAVES_PIECES]) {
+        orc_counts.pieces++;
         orc_get_bytes(r, p, n * t->size);
         for (size_t i = 0; (t->limit || t->kind == ORC_RECORD) && i < n; i++)
             r->bad |= !in_limit(t, p + i * t->size);
@@ -238,6 +259,7 @@ static void get_graph(struct orc_reader *r, const struct orc_type *t, struct orc
 void orc_get_value(struct orc_reader *r, const struct orc_type *t, void *v)
 {
     if (goes_whole(t)) {
+        orc_counts.pieces++;
         orc_get_bytes(r, v, t->size);
         if (!in_limit(t, v)) {
             r->bad = true;

@@ -47,9 +47,13 @@ void orc_table_add(struct orc_object *o, uint64_t id)
     orc_retain(o);
 }
 
+static void tell_last(struct orc_object *o);
+
 void orc_table_drop(struct orc_object *o)
 {
     struct orc_object **at = bucket(o->shared->id);
+    if (orc_options.verbose)
+        tell_last(o);
     while (*at != o)
         at = &(*at)->shared->next;
     *at = o->shared->next;
@@ -349,6 +353,15 @@ static void show_object(struct orc_object *o, void *arg)
                      s->state == ORC_REPLICATED ? "managed by" : "owned by", s->owner, (unsigned long long)s->reads,
                      (unsigned long long)s->writes, blocked, s->why);
     orc_put_bytes(arg, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* What has become of it, when no process is left that could use it. */
+static void tell_last(struct orc_object *o)
+{
+    struct orc_buffer text = {0};
+    show_object(o, &text);
+    fprintf(stderr, "cpu %d: %.*s", orc_rank(), (int)text.n, (const char *)text.p);
+    orc_buffer_free(&text);
 }
 
 static void show_thread(struct orc_thread *t, void *arg)

@@ -149,6 +149,7 @@ static void step(struct orc_thread *t)
 {
     struct coroutine *c = of(t);
     orc_self = t;
+    orc_counts.switches++;
     orc_stack_end = (char *)c->context.stack + STACK_RESERVE;
     refill();
     rnl_context_enter(&c->context);

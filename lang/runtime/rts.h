@@ -26,7 +26,11 @@ struct orc_reader {
     void *from; /* a message that may still be arriving; NULL: the bytes are at p */
     int (*take)(void *from, void *out, size_t n); /* negative: the rest never comes */
     bool cut;                                     /* so it was, and the reader is bad */
+    /* Short pieces of a message are taken many at once: `held` of its bytes are at p, in memory of the caller. */
+    unsigned char *window;
+    size_t held;
 };
+enum { ORC_WINDOW = 512 };
 void orc_put_bytes(struct orc_buffer *, const void *p, size_t n);
 void orc_put_u32(struct orc_buffer *, uint32_t v);
 void orc_put_u64(struct orc_buffer *, uint64_t v);
@@ -141,6 +145,14 @@ struct orc_options {
     int turn_ns; /* that each turn of a loop takes more */
 };
 extern struct orc_options orc_options;
+/* What each saving is to make less of; -v tells it in the end. */
+struct orc_counts {
+    uint64_t switches; /* to a process */
+    uint64_t layered;  /* bodies of messages that were copied to or from a layer */
+    uint64_t pieces;   /* into which values were cut, or of which they were made */
+    uint64_t kept;     /* bytes that were copied before they were copied to where they belong */
+};
+extern struct orc_counts orc_counts;
 extern int orc_cpus_wanted;
 void orc_spend_turns(void); /* before what others see: process.c */
 void orc_waits_for(struct orc_object *, const struct orc_blocked *);
