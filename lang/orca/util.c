@@ -151,12 +151,29 @@ static void show_place(struct place at, const char *grade, const char *message)
     fprintf(stderr, "^\n");
 }
 
+static bool is_same_file(const struct source *a, const struct source *b)
+{
+    return a == b || (a && b && strcmp(a->path, b->path) == 0);
+}
+
+/* Text that is looked at twice has the same errors twice; one is told. */
 void error_at(struct place at, const char *format, ...)
 {
+    static struct {
+        struct place at;
+        const char *message;
+    } told[ERRORS_MAX];
     va_list ap;
     va_start(ap, format);
-    show_place(at, "error", vform(format, ap));
+    const char *message = vform(format, ap);
     va_end(ap);
+    for (int i = 0; i < errors_count; i++)
+        if (told[i].at.line == at.line && told[i].at.col == at.col && is_same_file(told[i].at.src, at.src) &&
+            strcmp(told[i].message, message) == 0)
+            return;
+    told[errors_count].at = at;
+    told[errors_count].message = message;
+    show_place(at, "error", message);
     if (++errors_count >= ERRORS_MAX)
         give_up();
 }

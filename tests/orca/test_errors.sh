@@ -14,8 +14,8 @@ program() { # DECLARATIONS LOCALS STATEMENTS: declarations in line 2, locals in 
 rejects() { # PATTERN DECLARATIONS LOCALS STATEMENTS
     program "$2" "$3" "$4"
     orcac m.imp -o m
-    [ $? = 1 ] && grep -q -- "$1" said && grep -q '^ *^$' said
-    ok "rejected: $4 $2: $1" $?
+    [ $? = 1 ] && grep -q -- "$1" said && grep -q '^ *^$' said && [ -z "$(grep ': error: ' said | sort | uniq -d)" ]
+    ok "rejected, and told once: $4 $2: $1" $?
 }
 
 run() { # the program; what it and the compiler say is left in $dir/said
