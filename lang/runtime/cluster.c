@@ -215,23 +215,32 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* The rank whose death was the first cause, or -1: those that have ended themselves with an error have told why. */
+static volatile sig_atomic_t terminated;
+
+/* It has ended itself with an error, and told why. */
+static bool has_told(const struct rnl_peer_info *info)
+{
+    return info->reason == RNL_DEATH_EXIT && info->detail;
+}
+
+/* The rank whose death was the first cause, or -1. Where this rank was asked to end, the others were, too. */
 static int cause(struct rnl_peer_info *info)
 {
     for (int i = 0; i < ranks; i++)
         if (i != rank && rnl_peer(pan_endpoint(), (unsigned)i, info) == 0 &&
-            (info->state == RNL_PEER_DEAD || info->state == RNL_PEER_RETURNED) &&
-            !(info->reason == RNL_DEATH_EXIT && info->detail))
+            (info->state == RNL_PEER_DEAD || info->state == RNL_PEER_RETURNED) && !has_told(info) &&
+            !(terminated && info->reason == RNL_DEATH_SIGNAL && info->detail == SIGTERM))
             return i;
     return -1;
 }
 
+/* Of those that live or have told. */
 static bool is_lowest(void)
 {
     struct rnl_peer_info info;
     for (int i = 0; i < rank; i++)
         if (rnl_peer(pan_endpoint(), (unsigned)i, &info) != 0 ||
-            (info.state != RNL_PEER_DEAD && info.state != RNL_PEER_RETURNED))
+            (info.state != RNL_PEER_DEAD && info.state != RNL_PEER_RETURNED) || has_told(&info))
             return false;
     return true;
 }
@@ -275,8 +284,6 @@ static void show_sometimes(bool late)
     shown = now;
     orc_show();
 }
-
-static volatile sig_atomic_t terminated;
 
 static void on_term(int number)
 {

@@ -34,8 +34,10 @@ void orc_release(struct orc_object *o)
     }
     orc_free(o->class->fields, o->fields);
     free(o->fields);
-    if (o->shared)
+    if (o->shared) {
         free(o->shared->placing);
+        free(o->shared->name);
+    }
     free(o->shared);
     free(o);
 }

@@ -113,8 +113,6 @@ void orc_expect(struct orc_object *o, uint32_t cpu, const struct orc_param *p)
 {
     struct orc_shared *s = o->shared;
     double n = uses(p);
-    if (!s->name)
-        s->name = p->name;
     if (n == 0)
         return;
     s->estimated_reads += (n + p->score) / 2;

@@ -122,7 +122,7 @@ struct orc_shared {
     uint64_t told_reads;    /* of a replica, those that the manager knows */
     double estimated_reads, estimated_writes;
     const char *why;
-    const char *name;            /* what the first process that got it calls it */
+    char *name;                  /* what the first process that got it calls it */
     struct orc_placing *placing; /* of the manager */
     struct orc_object *next;     /* in the table of shared objects */
 };

@@ -46,6 +46,6 @@ for pid in $(ip netns pids "$name-2"); do # it has the last rank alone, or with 
     if [ "$(readlink "/proc/$pid/exe")" = "$dir/dies" ] && tr '\0' '\n' <"/proc/$pid/environ" | grep -qx RUNNEL_RANK=2; then kill -9 "$pid"; fi
 done
 wait $job
-grep -q '^cpu 2 died of signal 9, and the program ends: lost with it is the object o (IntObject)$' said && ! left_over
+grep -q '^cpu 2 died of signal 9, and the program ends: lost with it are the objects o (IntObject), row\[6\] (IntObject)$' said && ! left_over
 ok "the death of a rank on the other host is told" $?
 exit "$failed"

@@ -58,36 +58,45 @@ run -n 2 ./micro -without nothing
 [ $? = 2 ] && grep -q 'switches, layers, pieces or copies was expected after -without' said
 ok "what cannot be left out is told" $?
 
-# A rank with the only copy of an object is killed: the job ends at once with a sentence that names both.
+# A rank with the only copy of an object is killed: the job ends at once with one sentence that names both.
 compiles "$tree/tests/orca/programs/dies.imp" -O1
+dies() { # VICTIM LOST OPTION TRANSPORT
+    : >said # what the last one said is not what is waited for
+    "$runnel" run --timeout $limit "$3" --transport "$4" -n 3 ./dies >said 2>&1 </dev/null &
+    job=$!
+    while ! grep -q '^ready' said && kill -0 $job 2>/dev/null; do sleep 0.05; done
+    seen=
+    for pid in $(pgrep -x dies); do
+        [ "$(readlink "/proc/$pid/exe")" = "$dir/dies" ] || continue
+        for _ in $(seq 100); do
+            "$runnel" info --pid "$pid" >state 2>/dev/null
+            if grep -q "^  object ready" state; then break; fi
+            sleep 0.1
+        done
+        seen+=$(grep -E '^  (object [oar]|process Orca)' state | sed 's/, [0-9]* reads.*blocked//')$'\n'
+        if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "RUNNEL_RANK=$1"; then
+            victim=$pid
+        fi
+    done
+    kill -9 "$victim"
+    wait $job
+    grep -q '^  object o (IntObject): here, owned by cpu 2; Strategy says so$' <<<"$seen" &&
+        [ "$(grep -c '^  object row\[6\] (IntObject): .* cpu 2; Strategy says so$' <<<"$seen")" = 3 ] &&
+        [ "$(grep -c '^  object all (IntObject): at all cpus, managed by cpu 0; Strategy says so$' <<<"$seen")" = 3 ] &&
+        grep -q '^  process OrcaMain waits in AwaitValue of object all (IntObject), .*/dies.imp:35$' <<<"$seen"
+    ok "runnel info shows each object and who waits, $3, $4" $?
+    [ "$(grep '^cpu .* died' said)" = "cpu $1 died of signal 9, and the program ends: lost with it are the objects $2" ]
+    ok "the death of rank $1 is told once, $3, $4" $?
+}
 for option in --stopped-after=60 --keep-going; do
     for transport in auto udp; do
-        : >said # what the last one said is not what is waited for
-        "$runnel" run --timeout $limit $option --transport $transport -n 3 ./dies >said 2>&1 </dev/null &
-        job=$!
-        while ! grep -q '^ready' said && kill -0 $job 2>/dev/null; do sleep 0.05; done
-        seen=
-        for pid in $(pgrep -x dies); do
-            [ "$(readlink "/proc/$pid/exe")" = "$dir/dies" ] || continue
-            for _ in $(seq 100); do
-                "$runnel" info --pid "$pid" >state 2>/dev/null
-                if grep -q "^  object ready" state; then break; fi
-                sleep 0.1
-            done
-            seen+=$(grep -E '^  (object [oa]|process Orca)' state | sed 's/, [0-9]* reads.*blocked//')$'\n'
-            if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx RUNNEL_RANK=2; then
-                kill -9 "$pid"
-            fi
-        done
-        wait $job
-        grep -q '^  object o (IntObject): here, owned by cpu 2; Strategy says so$' <<<"$seen" &&
-            [ "$(grep -c '^  object all (IntObject): at all cpus, managed by cpu 0; Strategy says so$' <<<"$seen")" = 3 ] &&
-            grep -q '^  process OrcaMain waits in AwaitValue of object all (IntObject), .*/dies.imp:30$' <<<"$seen"
-        ok "runnel info shows each object and who waits, $option, $transport" $?
-        grep -q '^cpu 2 died of signal 9, and the program ends: lost with it is the object o (IntObject)$' said
-        ok "the death of a rank is told, $option, $transport" $?
+        dies 2 'o (IntObject), row[6] (IntObject)' $option $transport
+        dies 0 'row[5] (IntObject), ready (barrier)' $option $transport
     done
 done
+"$runnel" run --timeout 2 -n 3 ./dies >said 2>&1 </dev/null
+[ $? = 124 ] && ! grep -q ' died' said
+ok 'a job that is ended has nobody that died' $?
 compiles "$tree/tests/orca/programs/stuck.imp" -O1
 for argument in '' everywhere; do
     run -n 3 ./stuck $argument
