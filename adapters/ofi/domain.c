@@ -177,6 +177,7 @@ int rnl_ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct 
     error = make_lock(d) ? 0 : -FI_ENOMEM;
     rnl_ofi_link_init(&d->busy);
     rnl_ofi_link_init(&d->asked);
+    rnl_ofi_link_init(&d->unmet);
     rnl_ofi_link_init(&d->free_sends);
     rnl_ofi_link_init(&d->free_recvs);
     rnl_ofi_link_init(&d->free_messages);

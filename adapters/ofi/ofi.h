@@ -94,14 +94,15 @@ struct rnl_ofi_peer {
     struct rnl_ofi_name name; /* of its endpoint 0; found by what is packed in it */
     uint32_t number;          /* of the domain's endpoint, or RNL_OFI_NOBODY */
     uint8_t state;
-    bool heard;               /* its greeting has come */
-    bool broken;              /* it sends what it may not, and is lost at the next flush */
-    unsigned injects;         /* that wait in `sends` */
-    unsigned unexpected;      /* its messages that nobody has posted a receive for */
-    size_t copies;            /* bytes of them that were copied */
-    int64_t allowance;        /* bytes that may be sent before the room is looked at again */
-    int64_t since_ms;         /* when its introduction began */
-    struct rnl_ofi_link busy; /* of domain->busy while something waits here or it is connecting */
+    bool heard;                /* its greeting has come */
+    bool broken;               /* it sends what it may not, and is lost at the next flush */
+    unsigned injects;          /* that wait in `sends` */
+    unsigned unexpected;       /* its messages that nobody has posted a receive for */
+    size_t copies;             /* bytes of them that were copied */
+    int64_t allowance;         /* bytes that may be sent before the room is looked at again */
+    int64_t since_ms;          /* when its introduction began, or a receive began to wait for it alone */
+    struct rnl_ofi_link unmet; /* of domain->unmet while a receive waits for it, and it has not come */
+    struct rnl_ofi_link busy;  /* of domain->busy while something waits here or it is connecting */
     struct rnl_ofi_link controls, sends;
     struct rnl_ofi_link awaiting; /* sends whose ACK or ASK or completion is to come */
 };
@@ -151,6 +152,11 @@ int rnl_ofi_peer_connect(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
 /* The same for what fi_inject and its kin send, which is done for the program when they return 0: -FI_EAGAIN while
  * the peer is being introduced, unless that takes long: then a helper sees to it. */
 int rnl_ofi_peer_connect_first(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
+/* A receive waits for what this peer alone can send, and it has not come yet: after a while it is introduced, since the
+ * library tells no death of who is none of its peers. */
+void rnl_ofi_peer_await(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
+/* Introduces those of them that have been waited for long enough. */
+void rnl_ofi_peers_seek(struct rnl_ofi_domain *);
 /* Goes on with it; returns true when the peer is UP or GONE. */
 bool rnl_ofi_peer_go_on(struct rnl_ofi_domain *, struct rnl_ofi_peer *);
 void rnl_ofi_on_death(void *domain, unsigned number, enum rnl_death_reason);
@@ -185,6 +191,7 @@ struct rnl_ofi_domain {
     struct rnl_ofi_peer **known; /* by number */
     uint32_t known_count;
     struct rnl_ofi_link busy, asked; /* peers with something to be sent; sends whose DATA is to be posted */
+    struct rnl_ofi_link unmet;       /* peers that are waited for and have not come, in the order of since_ms */
     struct rnl_ofi_ep *ep[RNL_OFI_EPS];
     struct rnl_ofi_send **send;
     struct rnl_ofi_recv **recv; /* by number */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INTRODUCTION_MS = 2000 };
+enum { INTRODUCTION_MS = 2000, UNMET_MS = 1000 };
 
 static struct rnl_ofi_peer *find(struct rnl_ofi_domain *d, const unsigned char key[RNL_OFI_PACKED_BYTES])
 {
@@ -33,6 +33,7 @@ struct rnl_ofi_peer *rnl_ofi_peer_find(struct rnl_ofi_domain *d, const struct rn
     p->name = *name;
     p->name.ep = 0;
     p->number = RNL_OFI_NOBODY;
+    rnl_ofi_link_init(&p->unmet);
     rnl_ofi_link_init(&p->busy);
     rnl_ofi_link_init(&p->controls);
     rnl_ofi_link_init(&p->sends);
@@ -108,6 +109,30 @@ int rnl_ofi_peer_connect_first(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)
     if (p->state == RNL_OFI_CONNECTING && rnl_ofi_now_ms() - p->since_ms < INTRODUCTION_MS)
         return -FI_EAGAIN;
     return p->state == RNL_OFI_GONE ? -FI_EHOSTUNREACH : 0;
+}
+
+void rnl_ofi_peer_await(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)
+{
+    if (p->state != RNL_OFI_NAMED || rnl_ofi_is_linked(&p->unmet))
+        return;
+    p->since_ms = rnl_ofi_now_ms();
+    rnl_ofi_append(&d->unmet, &p->unmet);
+}
+
+void rnl_ofi_peers_seek(struct rnl_ofi_domain *d)
+{
+    int64_t now_ms = rnl_ofi_now_ms();
+    while (rnl_ofi_is_linked(&d->unmet)) {
+        struct rnl_ofi_peer *p = RNL_OFI_OF(d->unmet.next, struct rnl_ofi_peer, unmet);
+        if (p->state == RNL_OFI_NAMED && p->number == RNL_OFI_NOBODY) {
+            int status = now_ms - p->since_ms < UNMET_MS ? RNL_NO_ROOM : insert(d, p);
+            if (status == RNL_NO_ROOM)
+                return;
+            if (status < 0)
+                gone(d, p, rnl_ofi_errno(status));
+        }
+        rnl_ofi_unlink(&p->unmet);
+    }
 }
 
 bool rnl_ofi_peer_go_on(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)

@@ -16,6 +16,8 @@ int rnl_ofi_progress(struct rnl_ofi_domain *d)
 {
     d->rounds++;
     int64_t got = rnl_extract(d->rnl, SIZE_MAX);
+    if (RNL_UNLIKELY(rnl_ofi_is_linked(&d->unmet)))
+        rnl_ofi_peers_seek(d);
     if (RNL_UNLIKELY(has_work(d)))
         rnl_ofi_flush(d);
     return RNL_LIKELY(got >= 0) ? 0 : rnl_ofi_errno((int)got);

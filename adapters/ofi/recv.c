@@ -358,26 +358,61 @@ static ssize_t probe(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in, uint64_t
     return 0;
 }
 
-static void post_multi(struct rnl_ofi_match *m, struct rnl_ofi_recv *r)
+static void cancel(struct rnl_ofi_match *m, struct rnl_ofi_recv *r, int error)
+{
+    struct rnl_ofi_ep *e = r->ep;
+    uint64_t flags = (r->tagged ? FI_TAGGED : FI_MSG) | FI_RECV;
+    rnl_ofi_match_withdraw(m, r);
+    if (r->multi && r->open) {
+        r->multi = false; /* its last part tells that the buffer is free */
+        return;
+    }
+    struct fi_cq_err_entry entry = {
+        .op_context = r->context, .flags = flags | (r->multi ? FI_MULTI_RECV : 0), .tag = r->tag, .err = error};
+    rnl_ofi_cq_push_error(e->received, &entry);
+    free_recv(e->domain, r);
+}
+
+/* Fails a posted receive that only a peer that is gone could have filled. */
+static void lose(struct rnl_ofi_match *m, struct rnl_ofi_recv *r, int error)
+{
+    if (r->ep->count_recv)
+        atomic_fetch_add_explicit(&r->ep->count_recv->errors, 1, memory_order_release);
+    cancel(m, r, -error);
+}
+
+/* A receive was posted that no message which is here fits, and that only this peer can fill. */
+static void look_after(struct rnl_ofi_match *m, struct rnl_ofi_recv *r, struct rnl_ofi_peer *from)
+{
+    if (from->state == RNL_OFI_GONE)
+        lose(m, r, -FI_ECONNRESET);
+    else
+        rnl_ofi_peer_await(r->ep->domain, from);
+}
+
+/* Returns false if the receive is not posted any more. */
+static bool post_multi(struct rnl_ofi_match *m, struct rnl_ofi_recv *r)
 {
     struct rnl_ofi_message *u;
     rnl_ofi_match_post(m, r);
     while (r->multi && (u = rnl_ofi_match_message(m, r->tag, r->ignore, r->from))) {
         struct rnl_ofi_recv *part = take(m, r, u->length);
         if (!part)
-            return;
+            break;
         bool last = !r->multi;
         rnl_ofi_match_remove(m, u);
         give(r->ep->domain, u, part); /* the last part may free the receive */
         if (last)
-            return;
+            return false;
     }
+    return true;
 }
 
 ssize_t rnl_ofi_recv(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in)
 {
     struct rnl_ofi_domain *d = e->domain;
     uint64_t from = RNL_OFI_ANYONE;
+    struct rnl_ofi_peer *sender = NULL;
     if (RNL_UNLIKELY(!e->enabled))
         return -FI_EOPBADSTATE;
     if (RNL_UNLIKELY(in->pieces > RNL_OFI_IOV || (in->flags & FI_MULTI_RECV && in->pieces != 1)))
@@ -385,7 +420,8 @@ ssize_t rnl_ofi_recv(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in)
     if (in->from != FI_ADDR_UNSPEC && e->directs) {
         if (!e->av || in->from >= e->av->count || !e->av->entry[in->from].peer)
             return -FI_EINVAL;
-        from = rnl_ofi_source_of(e->av->entry[in->from].peer, e->av->entry[in->from].ep);
+        sender = e->av->entry[in->from].peer;
+        from = rnl_ofi_source_of(sender, e->av->entry[in->from].ep);
     }
     if (RNL_UNLIKELY(in->flags & FI_PEEK || (in->flags & FI_CLAIM && in->flags & FI_DISCARD)))
         return probe(e, in, from);
@@ -407,7 +443,8 @@ ssize_t rnl_ofi_recv(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in)
     }
     struct rnl_ofi_match *m = e->match[in->tagged];
     if (RNL_UNLIKELY(r->multi)) {
-        post_multi(m, r);
+        if (post_multi(m, r) && sender && sender->number == RNL_OFI_NOBODY)
+            look_after(m, r, sender);
         return 0;
     }
     struct rnl_ofi_message *u;
@@ -417,6 +454,8 @@ ssize_t rnl_ofi_recv(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in)
         u = rnl_ofi_match_message(m, in->tag, in->ignore, from);
         if (!u) {
             rnl_ofi_match_post(m, r);
+            if (RNL_UNLIKELY(sender && sender->number == RNL_OFI_NOBODY))
+                look_after(m, r, sender);
             return 0;
         }
         rnl_ofi_match_remove(m, u);
@@ -424,21 +463,6 @@ ssize_t rnl_ofi_recv(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in)
     e->under_way++;
     give(d, u, r);
     return 0;
-}
-
-static void cancel(struct rnl_ofi_match *m, struct rnl_ofi_recv *r, int error)
-{
-    struct rnl_ofi_ep *e = r->ep;
-    uint64_t flags = (r->tagged ? FI_TAGGED : FI_MSG) | FI_RECV;
-    rnl_ofi_match_withdraw(m, r);
-    if (r->multi && r->open) {
-        r->multi = false; /* its last part tells that the buffer is free */
-        return;
-    }
-    struct fi_cq_err_entry entry = {
-        .op_context = r->context, .flags = flags | (r->multi ? FI_MULTI_RECV : 0), .tag = r->tag, .err = error};
-    rnl_ofi_cq_push_error(e->received, &entry);
-    free_recv(e->domain, r);
 }
 
 ssize_t rnl_ofi_recv_cancel(struct rnl_ofi_ep *e, void *context)
@@ -485,9 +509,7 @@ void rnl_ofi_recvs_fail(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p, int er
             next = rnl_ofi_match_next_recv(m, r);
             if (r->from == RNL_OFI_ANYONE || rnl_ofi_peer_of(r->from) != p)
                 continue;
-            if (r->ep->count_recv)
-                atomic_fetch_add_explicit(&r->ep->count_recv->errors, 1, memory_order_release);
-            cancel(m, r, -error);
+            lose(m, r, error);
         }
     }
 }

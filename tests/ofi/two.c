@@ -7,7 +7,7 @@
 #include <semaphore.h>
 
 enum { FLOOD = 1000, FLOOD_BYTES = 64 << 10, FLOOD_MOST_KIB = 40 << 10 };
-enum { SENDERS = 3, EACH = 300, AT_ONCE = 4, LONG_BYTES = 100000, SHORT_BYTES = 48, FORKS = 100 };
+enum { CROWD = 20000, SENDERS = 3, EACH = 300, AT_ONCE = 4, LONG_BYTES = 100000, SHORT_BYTES = 48, FORKS = 100 };
 
 static void tsend(const void *buf, size_t n, uint64_t tag, void *context)
 {
@@ -443,16 +443,19 @@ static void forked(void)
     barrier();
 }
 
-/* The other one dies, with a message announced and one asked for. */
+/* The other one dies, with a message announced, one asked for, and one that a receive waits for. What it had sent whole
+ * is received later; a receive of what it has only announced is told, and so is one that it cannot fill any more. */
 static void death(void)
 {
     static char big[1 << 20], to[8], ctx[3];
+    struct iovec iov = {to, sizeof to};
+    struct fi_msg several = {.msg_iov = &iov, .iov_count = 1, .addr = other, .context = &ctx[2]};
     struct fi_cq_tagged_entry e;
     fi_addr_t source;
     if (side == 1) {
         MUST(fi_tinject(ep, "x", 1, other, 1) == 0);
         tsend(big, sizeof big, 2, &ctx[0]);
-        fi_cq_read(cq, &e, 1);
+        MUST(fi_tinject(ep, "y", 1, other, 4) == 0);
         barrier();
         raise(SIGKILL);
     }
@@ -464,8 +467,37 @@ static void death(void)
     MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[1]);
     MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[2]);
     MUST(fi_cntr_readerr(counter) == 1);
+    MUST(fi_trecv(ep, to, 8, NULL, other, 4, 0, &ctx[0]) == 0);
+    MUST(await(&ctx[0]).len == 1 && to[0] == 'y');
+    MUST(fi_trecv(ep, big, sizeof big, NULL, FI_ADDR_UNSPEC, 2, 0, &ctx[1]) == 0);
+    MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[1]);
+    MUST(fi_trecv(ep, to, 8, NULL, other, 9, 0, &ctx[2]) == 0);
+    MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[2]);
+    MUST(fi_recvmsg(ep, &several, FI_MULTI_RECV) == 0);
+    MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[2]);
+    MUST(fi_cntr_readerr(counter) == 4);
     MUST(fi_tinject(ep, "x", 1, other, 3) == -FI_ECONNRESET);
     MUST(fi_tsend(ep, to, 8, NULL, other, 3, &ctx[1]) == -FI_ECONNRESET);
+}
+
+/* Side 1 dies before the two have met: who waits for what it alone could send is told, even if it sleeps. */
+static void unmet_death(void)
+{
+    char to[8], ctx, c = 'c';
+    struct fi_cq_tagged_entry e;
+    struct fi_cq_err_entry error = {0};
+    time_t begun = time(NULL);
+    ssize_t n;
+    if (side == 1) {
+        MUST(read(from_other, &c, 1) == 1);
+        raise(SIGKILL);
+    }
+    MUST(fi_trecv(ep, to, 8, NULL, other, 1, 0, &ctx) == 0);
+    MUST(write(to_other, &c, 1) == 1);
+    while ((n = fi_cq_sread(cq, &e, 1, NULL, WAIT_S * 1000)) == -FI_EAGAIN)
+        MUST(!late(begun));
+    MUST(n == -FI_EAVAIL && fi_cq_readerr(cq, &error, 0) == 1);
+    MUST(error.op_context == &ctx && (error.err == FI_EHOSTUNREACH || error.err == FI_ECONNRESET));
 }
 
 /* What is injected goes on its way before the call says that it has: no more progress is needed. */
@@ -512,6 +544,35 @@ static void overfull(void)
             MUST(block[0] == i);
         }
         MUST(write(to_other, &c, 1) == 1);
+    }
+    barrier();
+}
+
+/* Side 1 has sent more than side 0 takes in, when it matches a message of which side 0 awaits that. Then it waits by
+ * other means: side 0 is told all the same. */
+static void matched(void)
+{
+    char to[8], c = 'c', ctx;
+    struct fi_cq_tagged_entry e;
+    struct iovec iov = {to, sizeof to};
+    struct fi_msg_tagged m = {.msg_iov = &iov, .iov_count = 1, .addr = other, .tag = 1, .context = &ctx};
+    time_t begun = time(NULL);
+    if (side == 0) {
+        MUST(fi_tsendmsg(ep, &m, FI_MATCH_COMPLETE) == 0);
+        barrier();
+        MUST(read(from_other, &c, 1) == 1);
+        await(&ctx);
+        MUST(write(to_other, &c, 1) == 1);
+    } else {
+        barrier();
+        while (!(fi_trecvmsg(ep, &m, FI_PEEK) == 0 && next(&e, &(fi_addr_t){0}) == 0))
+            MUST(!late(begun));
+        for (unsigned i = 0; i < CROWD; i++)
+            tsend(to, sizeof to, 2, &c);
+        MUST(fi_trecv(ep, to, sizeof to, NULL, other, 1, 0, &ctx) == 0);
+        while (next(&e, &(fi_addr_t){0}) == 0 && e.op_context != &ctx)
+            ;
+        MUST(e.op_context == &ctx && write(to_other, &c, 1) == 1 && read(from_other, &c, 1) == 1);
     }
     barrier();
 }
@@ -579,9 +640,11 @@ static const struct side_case cases[] = {
     {.name = "injected", .run = injected, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "injected by one thread", .run = injected, .threading = FI_THREAD_DOMAIN, .unmet = true},
     {.name = "injected without room", .run = overfull, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE},
+    {.name = "matched without room", .run = matched, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE},
     {.name = "refusals", .run = refusals, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
     {.name = "leaving", .run = leaving, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "death", .run = death, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .kills = true},
+    {.name = "death of one not met", .run = unmet_death, .wait = FI_WAIT_FD, .kills = true, .unmet = true},
 };
 
 int main(int argc, char **argv)
