@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * expected.c - see expected.h. The name of the socket can be derived from the join key only, so nobody else can have
- * bound it before. Whoever connects has to be of this user and show a proof of the key. The connection is the rank's
- * from then on: it says on it with which code it exits, and it ends with us. */
-#include "launcher/expected.h"
-
+ * expected.c - ranks that come to the node agent of their host (node_agent_internal.h). The name of the socket can be
+ * derived from the join key only, so nobody else can have bound it before. Whoever connects has to be of this user and
+ * show a proof of the key. The connection is the rank's from then on: it says on it with which code it exits, and it
+ * ends with us. */
 #include "base/bug.h"
 #include "base/secret.h"
 #include "job/fds.h"
 #include "job/rendezvous.h"
 #include "launcher/hosts.h"
-#include "launcher/listener.h"
 #include "launcher/node_agent_internal.h"
 #include "net/wire/bytes.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * launcher.c - the launcher object: its loop, signals, deadlines, and the exit status of the job. It has one thread and
- * one loop of libuv, and never blocks. Work that is due is done after each turn of the loop. */
+ * launcher.c - the launcher object: its loop, signals, deadlines, standard input, and the exit status of the job. It
+ * has one thread and one loop of libuv, and never blocks. Work that is due is done after each turn of the loop. */
 #include "launcher/launcher_internal.h"
 
 #include "base/secret.h"
 #include "launcher/node.h"
-#include "launcher/rendezvous.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +65,68 @@ static void on_timeout(uv_timer_t *timer)
     rnl_launcher_end_job(l);
 }
 
+/* ---- input: read here for as much as the agent of rank 0 grants, and sent there. A terminal is read while the
+ * launcher is in its foreground only, since it stops processes that read it from the background. An agent of this host
+ * lets rank 0 inherit anything but a terminal as it is; then there is nothing to read. ---- */
+
+enum { AGAIN_MS = 200, INPUT_BYTES = 16384 };
+
+static void on_input(uv_poll_t *handle, int status, int events)
+{
+    (void)handle; /* the work follows each turn of the loop */
+    (void)status;
+    (void)events;
+}
+
+static void new_input(struct rnl_launcher *l, bool inherited)
+{
+    struct rnl_input *in = &l->input;
+    in->room = RNL_CONTROL_INPUT_ROOM;
+    in->over = inherited || l->job->expected; /* a process that joins has an input of its own */
+    in->terminal = isatty(STDIN_FILENO) != 0;
+    (void)uv_timer_init(l->loop, &in->again);
+    in->watched = !in->over && rnl_watch_init(l->loop, &in->events, STDIN_FILENO, l) == 0; /* no file can be watched */
+}
+
+static void pause_input(struct rnl_input *in, bool again)
+{
+    if (in->watched)
+        (void)uv_poll_stop(&in->events);
+    if (again)
+        rnl_timer_start(&in->again, rnl_timer_wake, AGAIN_MS, 0);
+}
+
+/* Reads and sends what there is. */
+static void read_input(struct rnl_launcher *l)
+{
+    struct rnl_input *in = &l->input;
+    char data[INPUT_BYTES];
+    while (l->phase == RNL_LAUNCH_RUNNING && !in->over && in->room > 0) {
+        struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+        if (poll(&p, 1, 0) <= 0) {
+            if (in->watched)
+                (void)uv_poll_start(&in->events, UV_READABLE, on_input);
+            return;
+        }
+        const pid_t foreground = in->terminal ? tcgetpgrp(STDIN_FILENO) : 0;
+        if (foreground > 0 && foreground != getpgrp()) {
+            pause_input(in, true);
+            return;
+        }
+        /* A terminal that hangs up has no foreground, and ends. */
+        ssize_t n = foreground < 0 ? 0 : read(STDIN_FILENO, data, in->room < sizeof data ? in->room : sizeof data);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN || in->terminal)) {
+            pause_input(in, true);
+            return;
+        }
+        n = n < 0 ? 0 : n;
+        rnl_nodes_input(l, data, (size_t)n);
+        in->room -= (uint64_t)n;
+        in->over = n == 0;
+    }
+    pause_input(in, false);
+}
+
 /* ---- the loop ---- */
 
 /* What is due after a turn of the loop, and is to be said before it sleeps. */
@@ -72,7 +134,7 @@ static void work(struct rnl_launcher *l)
 {
     rnl_rendezvous_work(l);
     rnl_nodes_work(l);
-    rnl_input_work(l);
+    read_input(l);
     rnl_agent_arm(&l->watch);
 }
 
@@ -90,7 +152,7 @@ static void run(struct rnl_launcher *l)
 
 /* ---- beginning and end ---- */
 
-static struct rnl_launcher *new_launcher(const struct rnl_launch *job, uv_loop_t *loop)
+struct rnl_launcher *rnl_launcher_new(const struct rnl_launch *job, uv_loop_t *loop)
 {
     struct rnl_launcher *l = rnl_secret_new(sizeof *l + job->size * sizeof l->rank[0]); /* it has the keys of the job */
     if (!l)
@@ -111,7 +173,7 @@ static struct rnl_launcher *new_launcher(const struct rnl_launch *job, uv_loop_t
     return l;
 }
 
-static void free_launcher(struct rnl_launcher *l)
+void rnl_launcher_free(struct rnl_launcher *l)
 {
     rnl_loop_drain(l->loop); /* it has handles in what is freed below */
     rnl_nodes_free(l);
@@ -122,7 +184,7 @@ static void free_launcher(struct rnl_launcher *l)
     rnl_secret_free(l, sizeof *l + l->job->size * sizeof l->rank[0]);
 }
 
-static int draw_keys(struct rnl_launcher *l)
+int rnl_launcher_draw_keys(struct rnl_launcher *l)
 {
     struct rnl_job_spec *s = &l->spec;
     if (getrandom(s->key, sizeof s->key, 0) != (ssize_t)sizeof s->key ||
@@ -164,7 +226,7 @@ static void raise_descriptors(void)
 
 static int set_up(struct rnl_launcher *l)
 {
-    if (draw_keys(l) < 0)
+    if (rnl_launcher_draw_keys(l) < 0)
         return -1;
     int e = take_signals(l);
     if (e == 0)
@@ -175,7 +237,7 @@ static int set_up(struct rnl_launcher *l)
             strerror(-e));
         return -1;
     }
-    rnl_input_new(l, l->local && !isatty(STDIN_FILENO));
+    new_input(l, l->local && !isatty(STDIN_FILENO));
     if (l->job->timeout_ns != 0)
         rnl_timer_start(&l->timeout, on_timeout, (l->job->timeout_ns + 999999) / 1000000, 0);
     return rnl_nodes_start(l) < 0 || (l->job->expected && rnl_rendezvous_open(l) < 0) ? -1 : 0;
@@ -194,7 +256,7 @@ static void check_output(struct rnl_launcher *l)
 
 static int run_job(const struct rnl_launch *job, uv_loop_t *loop)
 {
-    struct rnl_launcher *l = new_launcher(job, loop);
+    struct rnl_launcher *l = rnl_launcher_new(job, loop);
     if (!l) {
         fprintf(stderr, "runnel: no memory for a job of %u rank%s\n", job->size, RNL_S(job->size));
         return RNL_EXIT_SYSTEM;
@@ -207,7 +269,7 @@ static int run_job(const struct rnl_launch *job, uv_loop_t *loop)
     if (l->console)
         check_output(l);
     const int status = l->status;
-    free_launcher(l);
+    rnl_launcher_free(l);
     return status;
 }
 

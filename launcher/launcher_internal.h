@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "launcher/console.h"
 #include "launcher/control.h"
-#include "launcher/input.h"
 #include "launcher/launcher.h"
 #include "launcher/loop.h"
 #include "launcher/spawn.h"
@@ -24,6 +23,13 @@ struct rnl_rank { /* as its node agent has reported it */
 struct rnl_host_failure { /* a failed probe by `host` */
     uint32_t host;
     struct rnl_probe_failure what;
+};
+
+struct rnl_input { /* standard input of rank 0 */
+    uv_poll_t events;
+    uv_timer_t again; /* tries again, as there is no signal for coming back to the foreground */
+    uint64_t room;    /* so many bytes are granted */
+    bool over, watched, terminal;
 };
 
 struct rnl_node;
@@ -65,6 +71,15 @@ struct rnl_launcher {
     struct rnl_rank rank[];
 };
 
+/* ---- launcher.c ---- */
+
+/* Makes a launcher, in pages that no core dump contains, or NULL. It does nothing yet. */
+struct rnl_launcher *rnl_launcher_new(const struct rnl_launch *, uv_loop_t *);
+/* Frees it, and what belongs to it in the loop. */
+void rnl_launcher_free(struct rnl_launcher *);
+/* Makes the keys of the job. 0, or -1 after printing the reason. */
+int rnl_launcher_draw_keys(struct rnl_launcher *);
+
 /* ---- verdict.c ---- */
 
 void rnl_launcher_end_job(struct rnl_launcher *); /* SIGTERM, and SIGKILL after a while */
@@ -78,6 +93,8 @@ void rnl_launcher_finished(struct rnl_launcher *, uint32_t rank);
 
 /* ---- nodes.c: the node agents ---- */
 
+/* Makes a node for each host, none of which is started. 0, or -1: no memory. */
+int rnl_nodes_make(struct rnl_launcher *);
 /* Starts the first agents. 0, or -1 after printing the reason. */
 int rnl_nodes_start(struct rnl_launcher *);
 /* The hosts of a job whose ranks join are known. */
@@ -90,6 +107,18 @@ const char *rnl_nodes_host(const struct rnl_launcher *, uint32_t rank);
 void rnl_nodes_word(void *launcher, const struct rnl_word *); /* the `publish` of struct rnl_agent_options */
 void rnl_nodes_input(struct rnl_launcher *, const void *bytes, size_t n); /* to rank 0; 0 bytes are the end */
 void rnl_nodes_end(struct rnl_launcher *); /* sends END, and waits a bounded time for the agents */
+
+/* ---- rendezvous.c: the launcher's side of job/rendezvous.h. Node agents that processes have started on their hosts
+ * call at its bootstrap socket and report who waits there to join. When all have come, it is known which hosts the job
+ * has, and which ranks are where; from then on these agents are like those that are started over ssh. ---- */
+
+/* Listens, and writes the file. 0, or -1 after printing the reason. */
+int rnl_rendezvous_open(struct rnl_launcher *);
+void rnl_rendezvous_work(struct rnl_launcher *); /* called in each turn of the loop */
+/* How many have joined. */
+unsigned rnl_rendezvous_joined(const struct rnl_bootstrap *);
+/* Removes the file; when the loop has closed its handles. Fine on NULL. */
+void rnl_rendezvous_free(struct rnl_bootstrap *);
 
 /* ---- diagnostics.c ---- */
 

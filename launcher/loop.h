@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * loop.h - what the parts of the launcher share of their event loop, which is libuv's: descriptors that others share,
- * timers, and the membership of a job (job/agent.h) as a service of the loop. */
+ * timers, listening sockets, and the membership of a job (job/agent.h) as a service of the loop. */
 #ifndef RNL_LAUNCHER_LOOP_H
 #define RNL_LAUNCHER_LOOP_H
 
@@ -27,6 +27,22 @@ void rnl_timer_wake(uv_timer_t *);
 int rnl_loop_init(uv_loop_t *);
 /* Closes all handles of the loop, and waits for that. */
 void rnl_loop_drain(uv_loop_t *);
+
+/* A listening socket. Where there is no descriptor for who comes (EMFILE), it looks again after a pause that grows,
+ * instead of being woken at once and in vain. */
+struct rnl_listener {
+    uv_poll_t poll;
+    uv_timer_t retry;
+    int fd;
+    unsigned pause_ms;
+    bool held, opened;
+    void (*came)(void *arg, int fd); /* who came; the callee's */
+    void *arg;
+};
+/* Takes fd over, which is non-blocking and listens. 0 or -errno. */
+int rnl_listener_open(struct rnl_listener *, uv_loop_t *, int fd, void (*came)(void *, int), void *arg);
+/* Whoever comes waits until it is no longer held. */
+void rnl_listener_hold(struct rnl_listener *, bool held);
 
 struct rnl_agent_watched {
     struct rnl_agent *agent;

@@ -5,7 +5,6 @@
 
 #include "base/bug.h"
 #include "base/secret.h"
-#include "launcher/expected.h"
 #include "net/socket/xdp/queue.h"
 
 #include <errno.h>

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "launcher/control.h"
-#include "launcher/guard.h"
 #include "launcher/launcher.h"
 #include "launcher/loop.h"
 #include "launcher/mpi/mpi.h"
@@ -71,7 +70,7 @@ struct rnl_node_agent {
     int *sockets;                /* the UDP sockets of this host's ranks, until job/agent.h takes them over */
     struct rnl_xdp_queue *queue; /* of the ranks that have AF_XDP sockets, or NULL */
     struct rnl_notes *notes;     /* why there is no queue; runnel info shows it for each rank */
-    struct rnl_i8255x_grant card[RNL_JOB_CARDS_MAX]; /* node_cards.c: taken from this host; wire 0 = none */
+    struct rnl_i8255x_grant card[RNL_JOB_CARDS_MAX]; /* taken from this host; wire 0 = none */
     struct rnl_host_probe *probe;
     int probe_fd;
     uv_poll_t probe_events;
@@ -106,13 +105,12 @@ static inline bool rnl_node_agent_is(const struct rnl_node_agent *n, enum rnl_jo
     return (n->spec.flags & (uint32_t)flag) != 0;
 }
 
-/* ---- node_report.c ---- */
+/* ---- output.c: sentences, what the ranks write, and what rank 0 reads ---- */
+
 /* Sends a line for standard error. */
 RNL_PRINTF(2, 3) void rnl_node_agent_report(struct rnl_node_agent *, const char *format, ...);
 /* Ends the job with that exit status, for the reason that the format gives. */
 RNL_PRINTF(3, 4) void rnl_node_agent_fail(struct rnl_node_agent *, int status, const char *format, ...);
-
-/* ---- output.c: what the ranks write, and what rank 0 reads ---- */
 
 /* Reads from `fd`, a pipe that is rank's standard output (which 1) or error (2), and owns it from now on, also on
  * failure. 0 or -errno. */
@@ -139,6 +137,25 @@ void rnl_processes_signal(struct rnl_node_agent *, int signal);
 void rnl_process_abort(struct rnl_node_agent *, uint32_t rank, int status);
 void rnl_processes_end(struct rnl_node_agent *); /* kills what is left, and reaps it */
 
+/* ---- expected.c: the ranks of a host that are expected instead of spawned (job/rendezvous.h). They come to an
+ * abstract unix socket of its node agent and wait there until the job begins. ---- */
+
+/* `runnel agent` that a joiner has started: listens, and makes the standard streams of this process the control stream
+ * to the launcher. NULL: another agent serves this host; or the launcher cannot be reached, and joiners were told. */
+struct rnl_expected *rnl_expected_open(const char *where);
+/* Begins to take in joiners and to report them. 0 or a negative errno of libuv. */
+int rnl_expected_serve(struct rnl_node_agent *);
+/* The job is known: gives each joiner its rank. */
+void rnl_expected_deal(struct rnl_node_agent *);
+/* Whether that rank's output is to go by the launcher. */
+bool rnl_expected_routes(const struct rnl_node_agent *, uint32_t rank);
+/* Hands its slot over to that rank, with the descriptors in `how`. 0 or -errno. */
+int rnl_expected_take(struct rnl_node_agent *, uint32_t rank);
+/* Whether the process in a slot has ended, as its pidfd or its connection says; how is put into the slot. */
+bool rnl_expected_ended(struct rnl_node_agent *, struct rnl_slot *);
+/* Tells those who still wait why it ends, if that is known; when the loop has closed its handles. Fine on NULL. */
+void rnl_expected_free(struct rnl_expected *, const char *why);
+
 /* ---- node_network.c: the network to the other hosts ---- */
 
 /* Opens the sockets of the ranks and of the probe, and fills info[spec.host]. */
@@ -146,9 +163,6 @@ void rnl_node_network_open(struct rnl_node_agent *);
 /* Opens AF_XDP for the ranks of this host, if the job wants it. Returns a socket for each, in an array that the caller
  * frees; NULL: it does without, and if it was wanted the reason has been said. */
 int *rnl_node_network_rings(struct rnl_node_agent *);
-/* node_cards.c. Takes the cards of this host for the job, if it wants them. If it gets none, the reason has been
- * said. */
-void rnl_node_cards_take(struct rnl_node_agent *);
 /* Returns whether the rank that is the i-th of `count` of its host drives the card of that wire, if there is one. */
 static inline bool rnl_node_card_is_of(uint32_t wire, uint32_t i, uint32_t count)
 {

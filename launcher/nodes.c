@@ -394,7 +394,7 @@ static int make_leader(struct rnl_launcher *l)
     return r < 0 ? r : rnl_agent_serve(&l->watch, l->loop, l->agent);
 }
 
-static int make_nodes(struct rnl_launcher *l)
+int rnl_nodes_make(struct rnl_launcher *l)
 {
     l->node = calloc(l->hosts, sizeof(struct rnl_node *));
     for (; l->node && l->nodes < l->hosts; l->nodes++) {
@@ -431,7 +431,7 @@ int rnl_nodes_start(struct rnl_launcher *l)
         return -1;
     if (l->hosts == 0)
         return 0;
-    if (make_nodes(l) < 0)
+    if (rnl_nodes_make(l) < 0)
         rnl_launcher_report(l, "no memory for the agents of %u host%s", l->hosts, RNL_S(l->hosts));
     if (l->nodes < l->hosts || set_hosts(l) < 0)
         return -1;

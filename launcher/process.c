@@ -6,7 +6,6 @@
 #include "base/bug.h"
 #include "base/env.h"
 #include "job/fds.h"
-#include "launcher/expected.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,18 +9,16 @@
 
 #include "launcher/node.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
-enum { LEAVE_MS = 1000, REPORT_PERCENT = 55 /* of the time, for agents to begin */ };
+enum { REPORT_PERCENT = 55 /* of the time, for agents to begin */ };
 
 struct doctor {
-    struct rnl_launcher *l; /* what struct rnl_node needs of one: loop, job, hosts */
+    struct rnl_launcher *l; /* it starts the agents, and runs no job */
     struct rnl_doctor_report *report;
     struct rnl_job_host *at; /* the hosts that answered, as JOB names them */
     uint32_t *number;        /* of a host in `at`; UINT32_MAX = it did not answer */
@@ -240,63 +238,33 @@ void rnl_doctor_free(struct rnl_doctor_report *r)
     free(r);
 }
 
-/* Agents get END, and a while to leave. */
-static void leave(struct doctor *d)
-{
-    const uint64_t until = rnl_now_ns() + LEAVE_MS * UINT64_C(1000000);
-    for (uint32_t i = 0; i < d->report->hosts; i++)
-        if (rnl_node_talks(d->l->node[i]))
-            rnl_control_send(&d->l->node[i]->control, RNL_CONTROL_END, NULL, 0);
-    for (bool left = false; !left && rnl_now_ns() < until;) {
-        rnl_timer_at(&d->timer, rnl_timer_wake, until);
-        (void)uv_run(d->l->loop, UV_RUN_ONCE);
-        left = true;
-        for (uint32_t i = 0; i < d->report->hosts; i++)
-            left &= rnl_node_has_left(d->l->node[i]);
-    }
-}
-
 static int make(struct doctor *d, const struct rnl_launch *job)
 {
     d->report = new_report(job->hosts);
     d->at = calloc(job->hosts, sizeof *d->at);
     d->number = malloc(job->hosts * sizeof *d->number);
-    d->l->node = calloc(job->hosts, sizeof(struct rnl_node *));
-    if (!d->report || !d->at || !d->number || !d->l->node)
+    if (!d->report || !d->at || !d->number || rnl_nodes_make(d->l) < 0) {
+        fprintf(stderr, "runnel: no memory to examine %u hosts\n", job->hosts);
         return -1;
-    for (; d->l->nodes < job->hosts; d->l->nodes++) {
-        struct rnl_node *n = calloc(1, sizeof *n);
-        if (!n)
-            return -1;
-        n->launcher = d->l;
-        n->host = d->l->nodes;
-        n->pidfd = -1;
-        d->l->node[n->host] = n;
-        d->number[n->host] = UINT32_MAX;
-        d->report->host[n->host].name = job->at[n->host].name;
-        d->report->host[n->host].ranks = job->at[n->host].count;
     }
-    return 0;
+    for (uint32_t i = 0; i < job->hosts; i++) {
+        d->number[i] = UINT32_MAX;
+        d->report->host[i].name = job->at[i].name;
+        d->report->host[i].ranks = job->at[i].count;
+    }
+    return rnl_launcher_draw_keys(d->l);
 }
 
 static int examine(struct doctor *d, const struct rnl_launch *job, uint64_t time_ns)
 {
-    struct rnl_job_spec *s = &d->l->spec;
     const uint64_t begun = rnl_now_ns();
-    if (make(d, job) < 0) {
-        fprintf(stderr, "runnel: no memory to examine %u hosts\n", job->hosts);
+    if (make(d, job) < 0)
         return -1;
-    }
-    if (getrandom(s->key, sizeof s->key, 0) != (ssize_t)sizeof s->key ||
-        getrandom(s->agents, sizeof s->agents, 0) != (ssize_t)sizeof s->agents) {
-        fprintf(stderr, "runnel: the system gave no random key: %s\n", strerror(errno));
-        return -1;
-    }
     d->greet_end_ns = begun + time_ns / 100 * REPORT_PERCENT;
     d->end_ns = begun + time_ns;
     while (work(d))
         (void)uv_run(d->l->loop, UV_RUN_ONCE);
-    leave(d);
+    rnl_nodes_end(d->l);
     d->report->took_ns = rnl_now_ns() - begun;
     return 0;
 }
@@ -331,35 +299,22 @@ int rnl_doctor_examine(const struct rnl_launch *job, uint64_t time_ns, struct rn
         return examine_this(out);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
-    struct doctor *d = calloc(1, sizeof *d);
-    struct rnl_launcher *l = calloc(1, sizeof *l);
-    const int e = d && l ? rnl_loop_init(&loop) : -ENOMEM;
-    if (e < 0) {
-        fprintf(stderr, "runnel: cannot make an event loop: %s; raise the limits (ulimit -n)\n", strerror(-e));
-        free(d);
-        free(l);
+    const int e = rnl_loop_init(&loop);
+    struct doctor d = {.l = e < 0 ? NULL : rnl_launcher_new(job, &loop)};
+    if (!d.l) {
+        fprintf(stderr, "runnel: cannot make an event loop: %s; raise the limits (ulimit -n)\n",
+                e < 0 ? strerror(-e) : "no memory");
         return -1;
     }
-    d->l = l;
-    d->l->loop = &loop;
-    d->l->job = job;
-    d->l->at = job->at;
-    d->l->hosts = job->hosts;
-    (void)uv_timer_init(&loop, &d->timer);
-    const int status = examine(d, job, time_ns);
-    rnl_loop_drain(&loop);
-    for (uint32_t i = 0; i < d->l->nodes; i++)
-        rnl_node_free(d->l->node[i]);
+    (void)uv_timer_init(&loop, &d.timer);
+    const int status = examine(&d, job, time_ns);
+    rnl_launcher_free(d.l);
     (void)uv_loop_close(&loop);
     if (status == 0)
-        *out = d->report;
+        *out = d.report;
     else
-        rnl_doctor_free(d->report);
-    free(d->l->node);
-    free(d->at);
-    free(d->number);
-    explicit_bzero(&l->spec, sizeof l->spec);
-    free(l);
-    free(d);
+        rnl_doctor_free(d.report);
+    free(d.at);
+    free(d.number);
     return status;
 }

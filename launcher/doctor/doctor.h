@@ -60,14 +60,5 @@ struct rnl_findings {
 /* Draws what follows from a report, the worst first. `out` must not outlive it. */
 void rnl_findings_draw(const struct rnl_doctor_report *, struct rnl_findings *out);
 void rnl_findings_free(struct rnl_findings *);
-/* For the two files that draw: adds one, whose text is the format's; `remedy` and `ask` are to be filled in. Never
- * NULL. */
-RNL_PRINTF(6, 7)
-struct rnl_finding *rnl_finding_add(struct rnl_findings *, enum rnl_severity, const char *code, const char *host,
-                                    const char *other, const char *format, ...);
-RNL_PRINTF(2, 3) void rnl_finding_remedy(struct rnl_finding *, const char *format, ...);
-RNL_PRINTF(2, 3) void rnl_finding_contact(struct rnl_finding *, const char *format, ...);
-/* findings_host.c: what follows from the facts of one host. */
-void rnl_findings_of_host(const struct rnl_doctor_report *, const struct rnl_doctor_host *, struct rnl_findings *);
 
 #endif

@@ -3,6 +3,7 @@
  * host_facts.c - collects the facts of host_facts.h. What cannot be learnt stays zero, or without a limit. */
 #include "launcher/doctor/host_facts.h"
 
+#include "job/fds.h"
 #include "job/net.h"
 #include "launcher/spawn.h"
 #include "net/probe/address_probe.h"
@@ -93,26 +94,14 @@ static void read_group(struct rnl_host_facts *f)
 static bool can_pass(int fd)
 {
     int ends[2];
-    char byte = 'x', space[CMSG_SPACE(sizeof(int))] = "";
-    struct iovec part = {&byte, 1};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
-    if (fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    char byte = 'x';
+    struct rnl_seqpacket p;
+    if (fd < 0 || rnl_seqpacket_pair(ends) < 0)
         return false;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    bool good = sendmsg(ends[0], &m, MSG_NOSIGNAL) == 1;
-    if (good) {
-        m.msg_controllen = sizeof space;
-        good = recvmsg(ends[1], &m, MSG_CMSG_CLOEXEC) == 1 && (c = CMSG_FIRSTHDR(&m)) && c->cmsg_type == SCM_RIGHTS;
-        if (good) {
-            int got;
-            memcpy(&got, CMSG_DATA(c), sizeof got);
-            close(got);
-        }
-    }
+    const bool good = rnl_seqpacket_send(ends[0], &byte, 1, &fd, 1, 0) == 0 &&
+                      rnl_seqpacket_receive(ends[1], &byte, 1, 1, &p, 0) == 0 && p.nfds == 1;
+    if (good)
+        rnl_seqpacket_drop(&p);
     close(ends[0]);
     close(ends[1]);
     return good;

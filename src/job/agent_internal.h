@@ -78,7 +78,4 @@ void rnl_agent_changed(void *agent, uint32_t rank);
 /* Frees what is kept for a rank that is gone, except its bootstrap socket. */
 void rnl_agent_forget(struct rnl_agent *, uint32_t rank);
 
-/* agent_proc.c. Whether the rank's process is ending, though it cannot be waited for yet. */
-bool rnl_agent_is_ending(const struct agent_rank *);
-
 #endif

@@ -15,6 +15,6 @@ void hostile_ask(struct rnl_env *env, uint32_t rank, size_t bytes)
     struct client *c = rnl_client_of(env);
     const struct rnl_msg question = {.kind = RNL_MSG_SEGMENT, .u.segment = {.rank = rank, .bytes = bytes}};
     struct pollfd answer = {.fd = c->sock, .events = POLLIN};
-    CHECK(rnl_client_send(c, &question, 1) == 0);
+    CHECK(rnl_msg_send(c->sock, &question, NULL, 1) == 0);
     CHECK(poll(&answer, 1, -1) == 1);
 }
