@@ -11,9 +11,7 @@
 enum { NOTE = 1, HALF = 2 };
 
 struct fixture {
-    struct test_hub h;
-    rnl_endpoint *a, *b, *c;
-    struct inbox in;
+    INBOX_FIXTURE;
     int deaths, death_peer, done, done_status, half_status;
     enum rnl_death_reason reason;
 };
@@ -47,32 +45,22 @@ static int half(rnl_stream *s, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
+static void handlers(rnl_endpoint *ep, void *fixture)
+{
+    struct fixture *f = fixture;
+    TEST_MUST(rnl_handler_stream(ep, NOTE, inbox_stream, &f->in) == NOTE);
+    TEST_MUST(rnl_handler_stream(ep, HALF, half, f) == HALF);
+}
+
 static int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    if (!f)
-        return -1;
-    test_hub_open(&f->h, 3, NULL);
-    f->a = f->h.ep[0], f->b = f->h.ep[1], f->c = f->h.ep[2];
-    for (unsigned i = 0; i < 3; i++) {
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_stream, &f->in) == NOTE);
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], HALF, half, f) == HALF);
-    }
+    (void)inbox_open(state, sizeof(struct fixture), 3, NULL, handlers);
+    struct fixture *f = *state;
     rnl_on_death(f->b, on_death, f);
-    acquaint(&f->h);
-    f->in.count = 0;
-    *state = f;
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    int status = test_hub_close(&f->h);
-    inbox_free(&f->in);
-    free(f);
-    return status;
-}
+#define tear_down inbox_close
 
 static void kill_a(struct fixture *f)
 {

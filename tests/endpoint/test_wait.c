@@ -21,9 +21,7 @@ enum { NOTE = 1, EMPTY = 2, ASK = 3, ANSWER = 4, ROUNDS = 6 };
 #define MS ((int64_t)1000000)
 
 struct fixture {
-    struct test_hub h;
-    rnl_endpoint *a, *b;
-    struct inbox in;
+    INBOX_FIXTURE;
 };
 
 static int empty(rnl_stream *s, unsigned peer, void *ctx)
@@ -39,33 +37,21 @@ static int answer(rnl_stream *s, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
-static int set_up(void **state)
+static void handlers(rnl_endpoint *ep, void *fixture)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    if (!f)
-        return -1;
-    test_hub_open(&f->h, 2, NULL);
-    f->a = f->h.ep[0], f->b = f->h.ep[1];
-    for (unsigned i = 0; i < 2; i++) {
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_stream, &f->in) == NOTE);
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], EMPTY, empty, NULL) == EMPTY);
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], ASK, answer, NULL) == ASK);
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], ANSWER, inbox_stream, &f->in) == ANSWER);
-    }
-    acquaint(&f->h);
-    f->in.count = 0;
-    *state = f;
-    return 0;
+    struct fixture *f = fixture;
+    TEST_MUST(rnl_handler_stream(ep, NOTE, inbox_stream, &f->in) == NOTE);
+    TEST_MUST(rnl_handler_stream(ep, EMPTY, empty, NULL) == EMPTY);
+    TEST_MUST(rnl_handler_stream(ep, ASK, answer, NULL) == ASK);
+    TEST_MUST(rnl_handler_stream(ep, ANSWER, inbox_stream, &f->in) == ANSWER);
 }
 
-static int tear_down(void **state)
+static int set_up(void **state)
 {
-    struct fixture *f = *state;
-    int status = test_hub_close(&f->h);
-    inbox_free(&f->in);
-    free(f);
-    return status;
+    return inbox_open(state, sizeof(struct fixture), 2, NULL, handlers);
 }
+
+#define tear_down inbox_close
 
 /* ---- rnl_wait ---- */
 

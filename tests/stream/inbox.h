@@ -162,6 +162,42 @@ static inline void acquaint(struct test_hub *h)
         drain(h->ep[i % h->size]);
 }
 
+/* ---- the fixture of tests with a hub: its ranks share one inbox. A test's own begins with INBOX_FIXTURE ---- */
+
+#define INBOX_FIXTURE                                  \
+    struct test_hub h;                                 \
+    rnl_endpoint *a, *b, *c; /* of ranks 0, 1 and 2 */ \
+    struct inbox in, other   /* the other is for handlers that a test tells apart */
+struct inbox_fixture {
+    INBOX_FIXTURE;
+};
+
+/* Makes a fixture of so many bytes, zeros behind what all have. `handlers` registers those of each rank. */
+static inline int inbox_open(void **state, size_t bytes, unsigned ranks, const struct rnl_options *opt,
+                             void (*handlers)(rnl_endpoint *, void *fixture))
+{
+    struct inbox_fixture *f = calloc(1, bytes);
+    TEST_MUST(f != NULL);
+    test_hub_open(&f->h, ranks, opt);
+    f->a = f->h.ep[0], f->b = f->h.ep[1], f->c = ranks > 2 ? f->h.ep[2] : NULL;
+    for (unsigned i = 0; i < ranks; i++)
+        handlers(f->h.ep[i], f);
+    acquaint(&f->h);
+    f->in.count = f->in.started = 0;
+    *state = f;
+    return 0;
+}
+
+static inline int inbox_close(void **state)
+{
+    struct inbox_fixture *f = *state;
+    const int status = test_hub_close(&f->h);
+    inbox_free(&f->in);
+    inbox_free(&f->other);
+    free(f);
+    return status;
+}
+
 static inline const char *sentence(void)
 {
     return rnl_last_error()->text;

@@ -9,9 +9,7 @@
 enum { NOTE = 1, WHOLE = 2, PLACE = 3, HALF = 4, CARDS = 20 };
 
 struct fixture {
-    struct test_hub h;
-    rnl_endpoint *a, *b;
-    struct inbox in;
+    INBOX_FIXTURE;
     int half_runs, half_status, refused, done;
 };
 
@@ -45,23 +43,20 @@ static void done(void *arg, int status)
     ((struct fixture *)arg)->done++;
 }
 
+static void handlers(rnl_endpoint *ep, void *fixture)
+{
+    struct fixture *f = fixture;
+    TEST_MUST(rnl_handler_stream(ep, NOTE, inbox_stream, &f->in) == NOTE);
+    TEST_MUST(rnl_handler_whole(ep, WHOLE, inbox_whole, &f->in, 0) == WHOLE);
+    TEST_MUST(rnl_handler_whole(ep, PLACE, inbox_whole, &f->in, RNL_IN_PLACE) == PLACE);
+    TEST_MUST(rnl_handler_stream(ep, HALF, half, f) == HALF);
+}
+
 static int set_up_with(void **state, const struct rnl_options *opt)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    if (!f)
-        return -1;
-    test_hub_open(&f->h, 2, opt);
-    f->a = f->h.ep[0], f->b = f->h.ep[1];
-    for (unsigned i = 0; i < 2; i++) {
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_stream, &f->in) == NOTE);
-        TEST_MUST(rnl_handler_whole(f->h.ep[i], WHOLE, inbox_whole, &f->in, 0) == WHOLE);
-        TEST_MUST(rnl_handler_whole(f->h.ep[i], PLACE, inbox_whole, &f->in, RNL_IN_PLACE) == PLACE);
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], HALF, half, f) == HALF);
-    }
+    (void)inbox_open(state, sizeof(struct fixture), 2, opt, handlers);
+    struct fixture *f = *state;
     rnl_on_rejected(f->a, on_refused, f);
-    acquaint(&f->h);
-    f->in.count = f->in.started = 0;
-    *state = f;
     return 0;
 }
 
@@ -70,14 +65,7 @@ static int set_up(void **state)
     return set_up_with(state, NULL);
 }
 
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    int status = test_hub_close(&f->h);
-    inbox_free(&f->in);
-    free(f);
-    return status;
-}
+#define tear_down inbox_close
 
 static rnl_stream *begin(struct fixture *f, unsigned handler, size_t bound, size_t answer)
 {

@@ -9,15 +9,9 @@
 
 enum { NOTE = 1, LATE = 7 };
 
-struct fixture {
-    struct test_hub h;
-    rnl_endpoint *a, *b, *c;
-    struct inbox in, late;
-};
-
-static struct fixture *open_fixture(unsigned size, const struct rnl_options *opt)
+static struct inbox_fixture *open_fixture(unsigned size, const struct rnl_options *opt)
 {
-    struct fixture *f = calloc(1, sizeof *f);
+    struct inbox_fixture *f = calloc(1, sizeof *f);
     TEST_MUST(f != NULL);
     test_hub_open(&f->h, size, opt);
     f->a = f->h.ep[0];
@@ -26,14 +20,14 @@ static struct fixture *open_fixture(unsigned size, const struct rnl_options *opt
     for (unsigned i = 0; i < size; i++)
         TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_sized, &f->in) == NOTE);
     for (unsigned i = 0; i < size; i++)
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], 2, inbox_stream, &f->late) == 2);
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], 2, inbox_stream, &f->other) == 2);
     for (unsigned i = 0; i < size; i++)
         for (unsigned k = 0; k < size; k++)
             TEST_MUST(rnl_send(f->h.ep[i], k, 2, NULL, 0) == 0);
     for (unsigned i = 0; i < 3 * size; i++)
         drain(f->h.ep[i % size]);
-    TEST_MUST(f->late.count == size * size);
-    f->late.count = 0;
+    TEST_MUST(f->other.count == size * size);
+    f->other.count = 0;
     return f;
 }
 
@@ -43,15 +37,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    int status = test_hub_close(&f->h);
-    inbox_free(&f->in);
-    inbox_free(&f->late);
-    free(f);
-    return status;
-}
+#define tear_down inbox_close
 
 /* ---- registering ---- */
 
@@ -115,7 +101,7 @@ static int where_is_it(const void *buf, size_t n, unsigned peer, void *ctx)
 static void a_whole_message_is_private_or_in_place(void **state)
 {
     static const size_t lengths[] = {0, 1, 48, 56, 57, 20000, 262144};
-    struct fixture *f = *state;
+    struct inbox_fixture *f = *state;
     struct place p = {.ep = f->b};
     for (unsigned flags = 0; flags < 2; flags++) {
         assert_int_equal(rnl_handler_whole(f->b, LATE, where_is_it, &p, flags), LATE);
@@ -153,7 +139,7 @@ static void count_too_long(void *arg, unsigned peer, unsigned handler, unsigned 
 
 /* Sends n bytes to the handler LATE of rank 1, and returns how often the sender's extracts and waits have said that
  * they were too many. */
-static unsigned times_told(struct fixture *f, size_t n, size_t bound, size_t answer)
+static unsigned times_told(struct inbox_fixture *f, size_t n, size_t bound, size_t answer)
 {
     const struct rnl_message b = {.peer = 1, .handler = LATE, .bound = bound, .answer = answer};
     const struct rnl_buffer piece = {test_pattern(9, 0), n};
@@ -174,7 +160,7 @@ static unsigned times_told(struct fixture *f, size_t n, size_t bound, size_t ans
 
 static void the_sender_of_a_whole_message_that_is_too_long_is_told(void **state)
 {
-    struct fixture *f = *state;
+    struct inbox_fixture *f = *state;
     struct place p = {.ep = f->b};
     struct rnl_limits l;
     unsigned told = 0;
@@ -194,7 +180,7 @@ static void the_sender_of_a_whole_message_that_is_too_long_is_told(void **state)
 
 static void a_whole_message_that_is_too_long_is_thrown_away_and_told(void **state)
 {
-    struct fixture *f = *state;
+    struct inbox_fixture *f = *state;
     struct place p = {.ep = f->b};
     struct rnl_limits l;
     unsigned told = 0;
@@ -213,14 +199,14 @@ static void a_whole_message_that_is_too_long_is_thrown_away_and_told(void **stat
         assert_int_equal(rnl_get_counters(f->b)->bytes_received - before, l.whole_max + more);
         assert_int_equal(rnl_send(f->a, 1, 2, "next", 4), 0);
         drain(f->b);
-        assert_memory_equal(f->late.buf, "next", 4);
+        assert_memory_equal(f->other.buf, "next", 4);
     }
 }
 
 /* ---- inside a handler ---- */
 
 struct inside {
-    struct fixture *f;
+    struct inbox_fixture *f;
     rnl_endpoint *ep;
     int runs;
 };
@@ -279,7 +265,7 @@ static int forbidden_whole(const void *buf, size_t n, unsigned peer, void *ctx)
 
 static void no_progress_and_no_waiting_inside_a_handler(void **state)
 {
-    struct fixture *f = *state;
+    struct inbox_fixture *f = *state;
     struct inside in = {.f = f, .ep = f->b};
     rnl_stream *s;
     for (int whole = 0; whole < 2; whole++) {
@@ -342,7 +328,7 @@ static int never_resumed(rnl_stream *s, unsigned peer, void *ctx)
  * program's, and the next handler of that peer, which is dropped, has nothing open. */
 static void what_a_handler_left_open_is_the_programs(void **state)
 {
-    struct fixture *f = *state;
+    struct inbox_fixture *f = *state;
     struct left_open l = {.ep = f->b};
     rnl_stream *s;
     assert_int_equal(rnl_handler_stream(f->b, LATE, leaves_open, &l), LATE);
@@ -369,15 +355,15 @@ static void what_a_handler_left_open_is_the_programs(void **state)
     assert_int_equal(rnl_piece(l.out, "te", 2), 0);
     assert_int_equal(rnl_end(l.out), 0);
     drain(f->c);
-    assert_int_equal(f->late.count, 1);
-    assert_int_equal(f->late.got[0].n, 4);
-    assert_memory_equal(f->late.buf, "late", 4);
+    assert_int_equal(f->other.count, 1);
+    assert_int_equal(f->other.got[0].n, 4);
+    assert_memory_equal(f->other.buf, "late", 4);
 }
 
 /* ---- a ring that grows ---- */
 
 struct relay {
-    struct fixture *f;
+    struct inbox_fixture *f;
     int ended;
 };
 
@@ -404,12 +390,12 @@ static int relay(rnl_stream *s, unsigned peer, void *ctx)
 /* The cell in which that message is composed is the ring's next one. */
 static void a_ring_does_not_grow_under_an_open_message(void **state)
 {
-    struct fixture *f = *state;
+    struct inbox_fixture *f = *state;
     struct relay r = {.f = f};
     rnl_stream *s;
     TEST_MUST(rnl_handler_stream(f->a, 3, relay, &r) == 3);
     for (const char *what = "rm"; *what; what++) { /* full again and again: the ring wants to grow */
-        unsigned before = f->late.count;
+        unsigned before = f->other.count;
         assert_int_equal(open_stream(f->c, 0, 3, 100, &s), 0);
         assert_int_equal(rnl_piece(s, what, 1), 0);
         assert_int_equal(rnl_flush(f->c), 0);
@@ -421,14 +407,14 @@ static void a_ring_does_not_grow_under_an_open_message(void **state)
         assert_int_equal(rnl_end(s), 0);
         drain(f->a);
         drain(f->b);
-        assert_true(f->late.count > before);
+        assert_true(f->other.count > before);
     }
     assert_int_equal(r.ended, 1);
-    assert_memory_equal(f->late.buf, "relayed!", 8);
-    assert_int_equal(f->late.got[f->late.count - 1].n, 8);
+    assert_memory_equal(f->other.buf, "relayed!", 8);
+    assert_int_equal(f->other.got[f->other.count - 1].n, 8);
     assert_int_equal(rnl_send(f->a, 1, 2, "after", 5), 0);
     drain(f->b);
-    assert_memory_equal(f->late.buf, "after", 5);
+    assert_memory_equal(f->other.buf, "after", 5);
 }
 
 /* ---- a handler that overruns its stack ---- */

@@ -15,9 +15,7 @@ enum { NOTE = 1, WHOLE = 2, ASK = 3, KEEP = 4, LATE = 5 };
 enum { LONG_BYTES = 500000 };
 
 struct fixture {
-    struct test_hub h;
-    rnl_endpoint *a, *b, *c;
-    struct inbox in;
+    INBOX_FIXTURE;
     int kept_status[3], keeps;
     rnl_kept *kept[3];
 };
@@ -37,33 +35,21 @@ static int keeps(rnl_stream *s, unsigned peer, void *ctx)
     return f->kept_status[peer] == 0 ? RNL_KEEP : RNL_DONE;
 }
 
-static int set_up(void **state)
+static void handlers(rnl_endpoint *ep, void *fixture)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    if (!f)
-        return -1;
-    test_hub_open(&f->h, 3, NULL);
-    f->a = f->h.ep[0], f->b = f->h.ep[1], f->c = f->h.ep[2];
-    for (unsigned i = 0; i < 3; i++) {
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_stream, &f->in) == NOTE);
-        TEST_MUST(rnl_handler_whole(f->h.ep[i], WHOLE, inbox_whole, &f->in, 0) == WHOLE);
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], ASK, asked, f) == ASK);
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], KEEP, keeps, f) == KEEP);
-    }
-    acquaint(&f->h);
-    f->in.count = 0;
-    *state = f;
-    return 0;
+    struct fixture *f = fixture;
+    TEST_MUST(rnl_handler_stream(ep, NOTE, inbox_stream, &f->in) == NOTE);
+    TEST_MUST(rnl_handler_whole(ep, WHOLE, inbox_whole, &f->in, 0) == WHOLE);
+    TEST_MUST(rnl_handler_stream(ep, ASK, asked, f) == ASK);
+    TEST_MUST(rnl_handler_stream(ep, KEEP, keeps, f) == KEEP);
 }
 
-static int tear_down(void **state)
+static int set_up(void **state)
 {
-    struct fixture *f = *state;
-    int status = test_hub_close(&f->h);
-    inbox_free(&f->in);
-    free(f);
-    return status;
+    return inbox_open(state, sizeof(struct fixture), 3, NULL, handlers);
 }
+
+#define tear_down inbox_close
 
 /* Datagrams in flight, and links that wake, take memory of the same process. It is about the message's alone: links
  * stay awake, and every other one of these pieces is free for what carries it. Those between keep them too small for

@@ -10,9 +10,7 @@
 enum { NOTE = 1, WHOLE = 2, POSTER = 3 };
 
 struct fixture {
-    struct test_hub h;
-    rnl_endpoint *a, *b, *c;
-    struct inbox in;
+    INBOX_FIXTURE;
     int done, status;
     unsigned order[64]; /* of the done calls */
     unsigned char *buf;
@@ -31,30 +29,23 @@ static void done(void *arg, int status)
     f->status = status;
 }
 
+static void handlers(rnl_endpoint *ep, void *fixture)
+{
+    struct fixture *f = fixture;
+    TEST_MUST(rnl_handler_stream(ep, NOTE, inbox_stream, &f->in) == NOTE);
+    TEST_MUST(rnl_handler_whole(ep, WHOLE, inbox_whole, &f->in, 0) == WHOLE);
+}
+
 static int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    if (!f)
-        return -1;
-    test_hub_open(&f->h, 3, NULL);
-    f->a = f->h.ep[0], f->b = f->h.ep[1], f->c = f->h.ep[2];
-    for (unsigned i = 0; i < 3; i++) {
-        TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_stream, &f->in) == NOTE);
-        TEST_MUST(rnl_handler_whole(f->h.ep[i], WHOLE, inbox_whole, &f->in, 0) == WHOLE);
-    }
-    acquaint(&f->h);
-    f->in.count = 0;
-    *state = f;
-    return 0;
+    return inbox_open(state, sizeof(struct fixture), 3, NULL, handlers);
 }
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
-    int status = test_hub_close(&f->h);
-    inbox_free(&f->in);
-    free(f->buf);
-    free(f);
+    unsigned char *buf = ((struct fixture *)*state)->buf;
+    const int status = inbox_close(state);
+    free(buf);
     return status;
 }
 

@@ -21,9 +21,7 @@ struct refusal {
 };
 
 struct fixture {
-    struct test_hub h;
-    rnl_endpoint *a, *b, *c;
-    struct inbox in, answers;
+    INBOX_FIXTURE;
     struct asked asked;
     struct refusal back;
     rnl_kept *kept[64];
@@ -82,28 +80,24 @@ static void note_refusal(void *arg, unsigned peer, unsigned handler, unsigned re
     TEST_MUST(rnl_send(r->ep, peer, NOTE, &x, 1) == RNL_ERR_CONTEXT); /* must not send */
 }
 
+static void handlers(rnl_endpoint *ep, void *fixture)
+{
+    struct fixture *f = fixture;
+    TEST_MUST(rnl_handler_stream(ep, NOTE, inbox_stream, &f->in) == NOTE);
+    TEST_MUST(rnl_handler_stream(ep, ASK, answer, &f->asked) == ASK);
+    TEST_MUST(rnl_handler_stream(ep, ANSWER, inbox_stream, &f->other) == ANSWER);
+    TEST_MUST(rnl_handler_whole(ep, ANSWER_WHOLE, inbox_whole, &f->other, 0) == ANSWER_WHOLE);
+    TEST_MUST(rnl_handler_stream(ep, KEEP, keep, f) == KEEP);
+    TEST_MUST(rnl_handler_stream(ep, REFUSE, refuse, f) == REFUSE);
+}
+
 static int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    if (!f)
-        return -1;
-    test_hub_open(&f->h, 3, NULL);
-    f->a = f->h.ep[0], f->b = f->h.ep[1], f->c = f->h.ep[2];
+    (void)inbox_open(state, sizeof(struct fixture), 3, NULL, handlers);
+    struct fixture *f = *state;
     f->asked.handler = ANSWER;
     f->back.ep = f->a;
-    for (unsigned i = 0; i < 3; i++) {
-        rnl_endpoint *ep = f->h.ep[i];
-        TEST_MUST(rnl_handler_stream(ep, NOTE, inbox_stream, &f->in) == NOTE);
-        TEST_MUST(rnl_handler_stream(ep, ASK, answer, &f->asked) == ASK);
-        TEST_MUST(rnl_handler_stream(ep, ANSWER, inbox_stream, &f->answers) == ANSWER);
-        TEST_MUST(rnl_handler_whole(ep, ANSWER_WHOLE, inbox_whole, &f->answers, 0) == ANSWER_WHOLE);
-        TEST_MUST(rnl_handler_stream(ep, KEEP, keep, f) == KEEP);
-        TEST_MUST(rnl_handler_stream(ep, REFUSE, refuse, f) == REFUSE);
-    }
     rnl_on_rejected(f->a, note_refusal, &f->back);
-    acquaint(&f->h);
-    f->in.count = 0;
-    *state = f;
     return 0;
 }
 
@@ -112,11 +106,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     for (unsigned i = 0; i < f->keeps; i++)
         rnl_kept_free(f->kept[i]);
-    int status = test_hub_close(&f->h);
-    inbox_free(&f->in);
-    inbox_free(&f->answers);
-    free(f);
-    return status;
+    return inbox_close(state);
 }
 
 static int ask(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n, size_t bound,
@@ -197,7 +187,7 @@ static void an_asker_that_does_not_listen_stops_only_itself(void **state)
         int sent = 0, status;
         f->asked.n = largest[i];
         f->asked.runs = 0;
-        f->answers.count = 0;
+        f->other.count = 0;
         while ((status = ask(f->a, 1, ASK, "x", 1, 1, largest[i])) == 0) {
             sent++;
             if (sent % 8 == 0)
@@ -216,7 +206,7 @@ static void an_asker_that_does_not_listen_stops_only_itself(void **state)
         }
         assert_int_equal(f->asked.runs, sent);
         assert_int_equal(rnl_extract(f->a, 0), 0);
-        assert_int_equal(f->answers.count, sent);
+        assert_int_equal(f->other.count, sent);
     }
 }
 
