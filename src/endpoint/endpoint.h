@@ -176,6 +176,7 @@ struct rnl_ep_wait {
     uint32_t spin;              /* polls before yielding; learnt */
     uint32_t empty_polls_limit; /* value of empty_polls at which rnl_ep_empty does more than count */
     uint32_t since_maintained;  /* empty extracts since the last tidying */
+    uint8_t hogged;             /* so many waits sleep instead of yielding */
     uint8_t yielded;            /* the processor was given up, and whether that was of use is not judged yet */
     uint8_t by_fd;        /* the socket rings no bell: sleeping is on descriptors, the endpoint's own among them */
     uint8_t fd_mode;      /* enum rnl_fd_mode */

@@ -2,7 +2,8 @@
  *
  * wait.c - how an endpoint waits: it spins a little, yields while that is enough, then sleeps. How long it spins is
  * learnt: a yield that took long means that somebody else needed this processor, one that returned at once that nobody
- * did.
+ * did. Where processes that do not yield have the processor, each yield takes a time slice of theirs: waits sleep at
+ * once then.
  *
  * Sleeping is a handshake with senders that use no fence: arm every ring, issue a heavy fence, look at everything once
  * more, sleep. A sender that published before the fence is seen by the look; one that publishes after it sees `armed`
@@ -26,6 +27,8 @@ enum {
     OTHERS_RAN_NS = 1500, /* ns: a yield longer than this, and than two in vain, let another process run */
     PEER_RAN_NS =
         600, /* ns: one longer than this, and than one and a half, with a message after it, let the peer run */
+    HOGGED_NS = 1000000, /* ns: a yield longer than this let a process run that does not yield */
+    HOGGED_WAITS = 250,  /* waits after that sleep instead: before such a process runs who is woken, not who yielded */
     YIELDS_BEFORE_SLEEP = 100,
     PARKED = YIELDS_BEFORE_SLEEP + 1, /* value of rnl_idle.yields: the last sleep brought nothing */
     POLLS_AS_YIELD = 64,              /* polls that bring sleep as near as one yield does */
@@ -296,6 +299,8 @@ static void yielded(struct rnl_endpoint *ep, uint64_t away)
     ep->wait.yielded_at = away > PEER_RAN_NS && away > useless_ns * 3 / 2 ? received(ep) : UINT64_MAX;
     if (!ep->wait.yielded)
         spin_less(ep);
+    if (away > HOGGED_NS)
+        ep->wait.hogged = HOGGED_WAITS;
 }
 
 /* Judges the last yield at the first empty poll after it: did it let the peer run that we wait for, or nobody? */
@@ -366,13 +371,17 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
         if (w->polls < ep->wait.spin)
             return 0;
         w->polls = 0;
-        w->yields += 1 + ep->wait.spin / POLLS_AS_YIELD;
-        show(ep, w, now);
-        yield(ep);
-        if (!rnl_ep_forked(ep))
-            ep->c->wait_for = RNL_WAITS_NOT;
-        if (w->yields <= YIELDS_BEFORE_SLEEP)
-            return 0;
+        if (ep->wait.hogged) {
+            ep->wait.hogged--;
+        } else {
+            w->yields += 1 + ep->wait.spin / POLLS_AS_YIELD;
+            show(ep, w, now);
+            yield(ep);
+            if (!rnl_ep_forked(ep))
+                ep->c->wait_for = RNL_WAITS_NOT;
+            if (w->yields <= YIELDS_BEFORE_SLEEP)
+                return 0;
+        }
     }
     w->polls = 0;
     /* After a wake-up: a few more looks before the next sleep. After a sleep that brought nothing: one look. */

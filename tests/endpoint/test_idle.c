@@ -182,6 +182,23 @@ static void a_slow_system_call_is_not_taken_for_others(void **state)
     f->a->env->ops = ops;
 }
 
+/* After a yield that took a time slice of another process, 250 waits sleep without one. */
+static void where_a_yield_takes_long_waits_sleep(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *ops = f->a->env->ops;
+    idle_env(f->a);
+    f->a->wait.spin = 1;
+    idling.yield_ns = 2 * (uint64_t)MS;
+    for (unsigned i = 0; i < 251; i++) {
+        assert_int_equal(idling.yields, i > 0);
+        assert_int_equal(rnl_wait(f->a, MS / 10), RNL_TIMED_OUT);
+        assert_in_range(idling.parks, i + 1, 2 * i + 2);
+    }
+    assert_int_equal(idling.yields, 2);
+    f->a->env->ops = ops;
+}
+
 static unsigned polls_before_a_yield(unsigned size)
 {
     struct test_hub h;
@@ -216,6 +233,7 @@ int main(void)
         TEST(short_waits_look_after_credit),
         TEST(how_long_to_spin_is_learnt),
         TEST(a_slow_system_call_is_not_taken_for_others),
+        TEST(where_a_yield_takes_long_waits_sleep),
         cmocka_unit_test(who_has_many_peers_polls_less_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
