@@ -20,7 +20,7 @@ struct raw_sockets {
 static struct raw_sockets raw;
 
 enum { PACKED = 1 << 16 };
-/* Bytes in flight: what a receive buffer surely holds, and what stays in the second-level cache. */
+/* Bytes in flight: what a receive buffer holds in any case, and what stays in the second-level cache. */
 static const uint64_t windows[] = {1 << 20, 256 << 10};
 
 static int open_kind(struct bench_process *s, bool tcp)

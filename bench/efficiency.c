@@ -150,7 +150,7 @@ void bench_plot_mpi(FILE *f, const char *picture, const struct bench_row *row, s
           "set key below horizontal maxcols 2 height 1.5\n",
           f);
     for (unsigned p = 0; p < PANELS; p++) {
-        bool lone = false;
+        bool single = false;
         for (unsigned i = 0; i < LAYERS; i++)
             data(f, row, n, p, i, placement);
         bench_plot_ticks(f, row, n, panels[p].test, placement, BENCH_FM);
@@ -166,11 +166,11 @@ void bench_plot_mpi(FILE *f, const char *picture, const struct bench_row *row, s
                         layers[i].style, layers[i].title);
         for (unsigned i = 0; i < LAYERS; i++)
             if (has_curve(row, n, p, i, placement) &&
-                bench_plot_lone(row, n, panels[p].test, placement, (int)layers[i].api)) {
+                bench_plot_single(row, n, panels[p].test, placement, (int)layers[i].api)) {
                 char name[24];
                 snprintf(name, sizeof name, "$%s%u", panels[p].name, i);
-                bench_plot_mark(f, name, 2, 3, lone);
-                lone = true;
+                bench_plot_mark(f, name, 2, 3, single);
+                single = true;
             }
         fputc('\n', f);
     }

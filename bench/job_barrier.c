@@ -19,7 +19,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { TOKEN = 1, PAIR = 1, STEPS_MAX = 16, BARRIERS = 100, RANKS_MAX = 256, PATIENCE_S = 20 };
+enum { TOKEN = 1, PAIR = 1, STEPS_MAX = 16, BARRIERS = 100, RANKS_MAX = 256, LIMIT_S = 20 };
 enum { BASELINE, OURS };
 
 struct barrier_board {
@@ -38,7 +38,7 @@ struct tokens {
 
 static rnl_endpoint *ep;
 static struct tokens ours, bare;
-static int lone = -1; /* the baseline's socket */
+static int baseline_fd = -1; /* the baseline's socket */
 
 static int failed(struct bench_process *s)
 {
@@ -65,11 +65,11 @@ static unsigned space_of(const struct bench_process *s, unsigned rank)
 static int open_lone(struct bench_process *s)
 {
     struct ports *p = (void *)s->pair->board;
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const struct timeval limit = {.tv_sec = LIMIT_S};
     uint16_t port;
-    if ((lone = sockets_bind(s, space_of(s, s->rank), &port)) < 0)
+    if ((baseline_fd = sockets_bind(s, space_of(s, s->rank), &port)) < 0)
         return -1;
-    setsockopt(lone, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(baseline_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     atomic_store_explicit(&p->of[s->rank], port, memory_order_release);
     return 0;
 }
@@ -92,8 +92,8 @@ static void close_job(struct bench_process *s)
 {
     if (rnl_close(ep))
         failed(s);
-    if (lone >= 0)
-        close(lone);
+    if (baseline_fd >= 0)
+        close(baseline_fd);
 }
 
 static int native_barrier(struct bench_process *s)
@@ -133,7 +133,7 @@ static int say_bare(struct bench_process *s, unsigned rank, uint64_t step)
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = atomic_load_explicit(&p->of[rank], memory_order_acquire)};
     inet_pton(AF_INET, s->area->net.address[space_of(s, rank)], &to.sin_addr);
-    if (sendto(lone, &step, sizeof step, 0, (void *)&to, sizeof to) != sizeof step)
+    if (sendto(baseline_fd, &step, sizeof step, 0, (void *)&to, sizeof to) != sizeof step)
         return bench_process_fail(s, "a bare socket could not send: %s", strerror(errno));
     return 0;
 }
@@ -146,7 +146,7 @@ static int bare_barrier(struct bench_process *s)
         if (say_bare(s, (me + far) % ranks, step))
             return -1;
         while (bare.in[step] <= bare.barriers) {
-            if (recv(lone, &got, sizeof got, 0) != sizeof got)
+            if (recv(baseline_fd, &got, sizeof got, 0) != sizeof got)
                 return bench_process_fail(s, "a datagram of a bare barrier did not come: %s", strerror(errno));
             bare.in[got % STEPS_MAX]++;
         }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 struct bench_wires {
-    pid_t keeper;
+    pid_t supervisor;
     int life; /* closed: remove */
 };
 
@@ -52,7 +52,7 @@ static int run_script(const char *script, const struct bench_net *net, int said)
     return pid > 0 && status == 0 ? 0 : -1;
 }
 
-/* In the keeper: nothing but the end of `runnel bench` ends it. */
+/* In the supervisor: nothing but the end of `runnel bench` ends it. */
 static _Noreturn void keep(const struct bench_net *net, int life, int said)
 {
     char byte;
@@ -93,8 +93,8 @@ int bench_net_plug(struct bench_net *net, struct bench_wires **out, char *text, 
         snprintf(net->address[i], sizeof net->address[i], "10.213.94.%u", 1 + i);
     }
     made += 2;
-    w->keeper = fork();
-    if (w->keeper == 0) {
+    w->supervisor = fork();
+    if (w->supervisor == 0) {
         close(life[1]);
         close(said[0]);
         keep(net, life[0], said[1]);
@@ -103,7 +103,7 @@ int bench_net_plug(struct bench_net *net, struct bench_wires **out, char *text, 
     close(said[1]);
     w->life = life[1];
     ssize_t n = 0, got = 0;
-    while (w->keeper > 0 && (n = read(said[0], words + got, sizeof words - 1 - (size_t)got)) != 0) {
+    while (w->supervisor > 0 && (n = read(said[0], words + got, sizeof words - 1 - (size_t)got)) != 0) {
         if (n < 0 && errno != EINTR)
             break;
         got += n > 0 ? n : 0;
@@ -113,7 +113,7 @@ int bench_net_plug(struct bench_net *net, struct bench_wires **out, char *text, 
     words[got] = 0;
     words[strcspn(words, "\n")] = 0;
     close(said[0]);
-    if (w->keeper > 0 && got == 0 && bench_net_enter(net, 2) == 0) {
+    if (w->supervisor > 0 && got == 0 && bench_net_enter(net, 2) == 0) {
         *out = w;
         return 0;
     }
@@ -130,7 +130,7 @@ void bench_net_unplug(struct bench_wires *w)
     if (!w)
         return;
     close(w->life);
-    while (w->keeper > 0 && waitpid(w->keeper, NULL, 0) < 0 && errno == EINTR)
+    while (w->supervisor > 0 && waitpid(w->supervisor, NULL, 0) < 0 && errno == EINTR)
         ;
     free(w);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * peer.c - see peer.h: which peers are wanted and there, and the keepers as runnel bench sees them. What a keeper does
- * is in peer_keep.c. */
+ * peer.c - see peer.h: which peers are wanted and there, and the supervisors as runnel bench sees them. What a
+ * supervisor does is in peer_supervise.c. */
 #include "peer.h"
 #include "launch.h"
 
@@ -188,8 +188,8 @@ int bench_peers_start(struct bench_peers *p, struct bench_area *area, int area_f
             return -EAGAIN;
         }
         if (pid == 0)
-            _exit(bench_peer_keep(p, a, parent));
-        p->keeper[a] = pid;
+            _exit(bench_peer_supervise(p, a, parent));
+        p->supervisor[a] = pid;
     }
     for (int f = 0; f < BENCH_PEER_FAMILIES; f++)
         for (int i = 0; i < 2; i++)
@@ -205,9 +205,9 @@ static unsigned wait_until_gone(struct bench_peers *p, unsigned apis, unsigned m
     for (;;) {
         unsigned left = 0;
         for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++) {
-            if (p->keeper[a] && waitpid(p->keeper[a], NULL, WNOHANG) != 0)
-                p->keeper[a] = 0;
-            left |= p->keeper[a] ? 1u << a : 0;
+            if (p->supervisor[a] && waitpid(p->supervisor[a], NULL, WNOHANG) != 0)
+                p->supervisor[a] = 0;
+            left |= p->supervisor[a] ? 1u << a : 0;
         }
         if (!(left & apis) || bench_now_ns() > end)
             return left & apis;
@@ -220,8 +220,8 @@ static void end(struct bench_peers *p, unsigned apis)
     static const int how[] = {SIGTERM, SIGKILL};
     for (unsigned k = 0; k < 2 && apis; k++) {
         for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++)
-            if (apis & 1u << a && p->keeper[a])
-                kill(p->keeper[a], how[k]);
+            if (apis & 1u << a && p->supervisor[a])
+                kill(p->supervisor[a], how[k]);
         apis = wait_until_gone(p, apis, END_MS);
     }
 }
@@ -235,7 +235,7 @@ void bench_peers_end(struct bench_peers *p, bool failed)
 {
     unsigned left = 0;
     for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++)
-        left |= p->keeper[a] ? 1u << a : 0;
+        left |= p->supervisor[a] ? 1u << a : 0;
     if (!failed && left) {
         const struct bench_order quit = {.test = BENCH_QUIT};
         for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++)

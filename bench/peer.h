@@ -4,9 +4,9 @@
  * of processes like those of our own interfaces, which takes the same orders (area.h) in the same trials; its program
  * (bench/peers) is compiled when it is wanted, against the library of the peer.
  *
- * A keeper, forked per peer, compiles, starts, watches and ends that peer's processes, whatever launchers and daemons
- * they bring, and removes its files. It outlives runnel bench by as long as that takes, also if that was killed. What
- * goes wrong becomes a sentence in the peer's pair: the run goes on without it.
+ * A supervisor, forked per peer, compiles, starts, watches and ends that peer's processes, whatever launchers and
+ * daemons they bring, and removes its files. It outlives runnel bench by as long as that takes, also if that was
+ * killed. What goes wrong becomes a sentence in the peer's pair: the run goes on without it.
  *
  * peer_table.c says what each peer needs and how it is started; peer.c does it. */
 #ifndef RNL_BENCH_PEER_H
@@ -33,8 +33,8 @@ struct bench_peers {
     char sources[PATH_MAX];                  /* the folder that holds bench/peers and what it includes */
     const char *prefix[BENCH_PEER_FAMILIES]; /* NULL: as Debian installs it */
     char provider[PATH_MAX];                 /* the folder of librnl-fi.so; empty: it was not built */
-    pid_t keeper[BENCH_APIS];                /* 0 = none */
-    /* A program that several ways share is compiled by the keeper of the first of them, which says where it is. */
+    pid_t supervisor[BENCH_APIS];            /* 0 = none */
+    /* A program that several ways share is compiled by the supervisor of the first of them, which says where it is. */
     unsigned maker[BENCH_PEER_FAMILIES], sharers[BENCH_PEER_FAMILIES];
     int made[BENCH_PEER_FAMILIES][2]; /* the pipe on which it says so; -1 = nobody else waits for it */
 };
@@ -49,7 +49,7 @@ int bench_peers_present(struct bench_peers *, unsigned apis, char *text, size_t 
 /* The folder of this command, and the one that holds bench/peers: 0 or -ENOENT. */
 int bench_find_self(char out[PATH_MAX]);
 int bench_find_sources(char out[PATH_MAX]);
-/* Starts keepers; then bench_attached tells. 0, or negative with a sentence. */
+/* Starts supervisors; then bench_attached tells. 0, or negative with a sentence. */
 int bench_peers_start(struct bench_peers *, struct bench_area *, int area_fd, unsigned apis, char *text, size_t size);
 /* Ends one that failed; for bench_run. */
 void bench_peers_drop(void *peers, unsigned api);
@@ -85,10 +85,10 @@ int bench_peer_command(const struct bench_peers *, unsigned api, unsigned rank, 
  * be. */
 void bench_peer_environment(const struct bench_peers *, unsigned api, const char *work, const char *shm);
 
-/* ---- peer_keep.c: the keeper of one peer ---- */
+/* ---- peer_supervise.c: the supervisor of one peer ---- */
 
 /* In a forked child: compiles and runs that peer until it is done, fails, or SIGTERM comes, which the end of `parent`
  * also brings. Then ends all that came of it and removes its files. Returns the exit status. */
-int bench_peer_keep(const struct bench_peers *, unsigned api, pid_t parent);
+int bench_peer_supervise(const struct bench_peers *, unsigned api, pid_t parent);
 
 #endif

@@ -58,8 +58,8 @@ bool bench_plot_has(const struct bench_row *row, size_t n, enum bench_test test,
     return points > 0;
 }
 
-bool bench_plot_lone(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement,
-                     int api)
+bool bench_plot_single(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement,
+                       int api)
 {
     for (size_t i = 0; i < n; i++)
         if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api && row[i].trials == 1 &&
@@ -184,13 +184,13 @@ void bench_plot_sizes(FILE *f, const char *picture, const struct bench_row *row,
         fprintf(f, "%s$api%d using 1:2 with linespoints ps 0.8 %s title '%s'", sep, api, style[api], title[api]);
         sep = ", \\\n    ";
     }
-    bool lone = false;
+    bool single = false;
     for (int api = 0; api < BENCH_APIS; api++) {
         char name[16];
         snprintf(name, sizeof name, "$api%d", api);
-        if (bench_plot_lone(row, n, test, placement, api)) {
-            bench_plot_mark(f, name, 2, 3, lone);
-            lone = true;
+        if (bench_plot_single(row, n, test, placement, api)) {
+            bench_plot_mark(f, name, 2, 3, single);
+            single = true;
         }
     }
     fputc('\n', f);

@@ -35,19 +35,19 @@ static void data(FILE *f, const struct bench_row *row, size_t n, enum bench_plac
 }
 
 /* The points of the curves of a panel that one trial alone gave. */
-static void marks(FILE *f, unsigned p, unsigned column, const bool lone[CURVES])
+static void marks(FILE *f, unsigned p, unsigned column, const bool single[CURVES])
 {
     bool named = false;
     for (unsigned c = 0; c < CURVES; c++) {
         char name[32];
         snprintf(name, sizeof name, "$%s_%s", panels[p].name, bench_api_name(curves[c].api));
-        if (lone[c])
+        if (single[c])
             bench_plot_mark(f, name, column, 5, named);
-        named |= lone[c];
+        named |= single[c];
     }
 }
 
-static void absolute(FILE *f, unsigned p, const bool has[CURVES], const bool lone[CURVES])
+static void absolute(FILE *f, unsigned p, const bool has[CURVES], const bool single[CURVES])
 {
     const char *sep = "plot ";
     fprintf(f,
@@ -65,7 +65,7 @@ static void absolute(FILE *f, unsigned p, const bool has[CURVES], const bool lon
                 curves[c].colour, curves[c].name);
         sep = ", \\\n    ";
     }
-    marks(f, p, 2, lone);
+    marks(f, p, 2, single);
     fputc('\n', f);
 }
 
@@ -78,7 +78,7 @@ static void band(FILE *f, unsigned number, unsigned c, unsigned low, unsigned hi
             number, low, high, curves[c].colour, number, text, high - 4, curves[c].colour);
 }
 
-static void efficiency(FILE *f, unsigned p, const bool has[CURVES], const bool lone[CURVES])
+static void efficiency(FILE *f, unsigned p, const bool has[CURVES], const bool single[CURVES])
 {
     const char *sep = "plot ";
     fprintf(
@@ -98,7 +98,7 @@ static void efficiency(FILE *f, unsigned p, const bool has[CURVES], const bool l
                 panels[p].name, bench_api_name(curves[c].api), c ? 9u : 5u, curves[c].colour, curves[c].name);
         sep = ", \\\n    ";
     }
-    marks(f, p, 4, lone);
+    marks(f, p, 4, single);
     fputs("\nunset object\nunset label\n", f);
 }
 
@@ -116,13 +116,13 @@ static bool has_point(const struct bench_row *row, size_t n, enum bench_test tes
 void bench_plot_layered(FILE *f, const char *picture, const struct bench_row *row, size_t n,
                         enum bench_placement placement)
 {
-    bool has[PANELS][CURVES], lone[PANELS][CURVES];
+    bool has[PANELS][CURVES], single[PANELS][CURVES];
     unsigned drawn = 0;
     for (unsigned p = 0; p < PANELS; p++) {
         bool any = false;
         for (unsigned c = 0; c < CURVES; c++) {
             any |= has[p][c] = has_point(row, n, panels[p].test, placement, curves[c].api);
-            lone[p][c] = has[p][c] && bench_plot_lone(row, n, panels[p].test, placement, (int)curves[c].api);
+            single[p][c] = has[p][c] && bench_plot_single(row, n, panels[p].test, placement, (int)curves[c].api);
             if (has[p][c])
                 data(f, row, n, placement, p, c);
         }
@@ -141,8 +141,8 @@ void bench_plot_layered(FILE *f, const char *picture, const struct bench_row *ro
         if (!has[p][0] && !has[p][1])
             continue;
         bench_plot_ticks(f, row, n, panels[p].test, placement, curves[has[p][0] ? 0 : 1].api);
-        absolute(f, p, has[p], lone[p]);
-        efficiency(f, p, has[p], lone[p]);
+        absolute(f, p, has[p], single[p]);
+        efficiency(f, p, has[p], single[p]);
     }
     fputs("unset multiplot\n", f);
 }

@@ -18,7 +18,7 @@
  *
  * seq is the low half of the line number: a stale line never matches, nobody clears anything. ack is how far the sender
  * has read the opposite ring. A line stays open: a message like the one before is appended and n goes up, unless the
- * peer has read everything, which gets a fresh line. So a lone message leaves at once and a burst packs up to seven a
+ * peer has read everything, which gets a fresh line. So a single message leaves at once and a burst packs up to seven a
  * line. */
 #ifndef RNL_BENCH_RAW_H
 #define RNL_BENCH_RAW_H

@@ -51,7 +51,7 @@ void bench_plot_where(FILE *, const struct bench_row *, size_t n, enum bench_pla
 
 /* Has a curve a point that one trial alone gave? It is marked: more of the plot command, for data whose columns hold
  * the value and the trials. The mark is explained once a picture. */
-bool bench_plot_lone(const struct bench_row *, size_t n, enum bench_test, enum bench_placement, int api);
+bool bench_plot_single(const struct bench_row *, size_t n, enum bench_test, enum bench_placement, int api);
 void bench_plot_mark(FILE *, const char *data, unsigned value, unsigned trials, bool named);
 
 /* The scripts for pictures: of one curve an interface against the size, for layered.png, mpi.png and am-rate.png. A

@@ -237,7 +237,7 @@ int sockets_take(struct bench_process *s, struct sockets *k, void *to, size_t n,
 {
     char *at = to;
     int fd = k->tcp ? k->bulk : k->single;
-    unsigned vain = 0;
+    unsigned misses = 0;
     while (n > 0) {
         ssize_t got = recv(fd, at, n, asleep ? 0 : MSG_DONTWAIT);
         if (got < 0 && !again())
@@ -248,7 +248,7 @@ int sockets_take(struct bench_process *s, struct sockets *k, void *to, size_t n,
             at += got;
             n -= (size_t)got;
             k->since_ns = 0;
-        } else if ((++vain % 1024 == 0 || s->one_core) && waits(s, k)) {
+        } else if ((++misses % 1024 == 0 || s->one_core) && waits(s, k)) {
             return -1;
         }
     }

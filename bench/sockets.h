@@ -17,7 +17,7 @@ enum { SOCKETS_RUN = 65504 }; /* the most bytes that one call sends: a run of da
 struct sockets {
     bool tcp;
     int bulk;             /* runs of datagrams, or the TCP connection */
-    int single;           /* UDP: lone datagrams, and counts of bytes taken in */
+    int single;           /* UDP: single datagrams, and counts of bytes taken in */
     uint32_t segment;     /* payload of a full datagram, a multiple of 8 */
     uint32_t run;         /* bytes of a full run */
     uint64_t window;      /* bytes in flight, at most */
@@ -42,7 +42,7 @@ ssize_t sockets_send(struct bench_process *, struct sockets *, const void *from,
 /* What is there, in one call. UDP: `room` has to hold the whole run. */
 ssize_t sockets_receive(struct bench_process *, struct sockets *, void *to, size_t room);
 
-/* A lone datagram, or 8 bytes and more of a TCP stream, whole; `asleep` waits in the kernel instead of polling. */
+/* A single datagram, or 8 bytes and more of a TCP stream, whole; `asleep` waits in the kernel instead of polling. */
 int sockets_give(struct bench_process *, struct sockets *, const void *from, size_t n);
 int sockets_take(struct bench_process *, struct sockets *, void *to, size_t n, bool asleep);
 

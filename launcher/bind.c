@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bind.c - which cores there are for --bind core. Whole cores come first, if hwloc was there when this was built: it is
- * asked only here, as loading a topology takes milliseconds. Without it, the order of the affinity mask. */
+ * bind.c - which cores there are for --bind core, and what the control group of this process allows. Whole cores come
+ * first, if hwloc was there when this was built: it is asked only here, as loading a topology takes milliseconds.
+ * Without it, the order of the affinity mask. */
 #include "launcher/spawn.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifndef RNL_HAVE_HWLOC
 #define RNL_HAVE_HWLOC 0
@@ -103,4 +107,105 @@ int rnl_bind_cores(int *cpus, int room)
     }
     CPU_FREE(allowed);
     return n > 0 ? n : -ENOENT;
+}
+
+/* ---- the control group ---- */
+
+static bool line_of(const char *dir, const char *name, char *text, int room)
+{
+    char path[PATH_MAX + 128];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "re");
+    const bool there = f && fgets(text, room, f);
+    if (f)
+        fclose(f);
+    return there;
+}
+
+/* The number in a file of a group; UINT64_MAX: none there, "max", or what version 1 writes for it. */
+static uint64_t number_in(const char *dir, const char *name)
+{
+    char text[64], *end;
+    if (!line_of(dir, name, text, sizeof text))
+        return UINT64_MAX;
+    unsigned long long n = strtoull(text, &end, 10);
+    return end == text || text[0] == '-' || n >= 1ull << 62 ? UINT64_MAX : n;
+}
+
+static uint64_t memory_of(const char *dir)
+{
+    uint64_t n = number_in(dir, "memory.max");
+    return n != UINT64_MAX ? n : number_in(dir, "memory.limit_in_bytes");
+}
+
+static uint64_t processes_of(const char *dir)
+{
+    return number_in(dir, "pids.max");
+}
+
+/* Thousandths of a processor. */
+static uint64_t processors_of(const char *dir)
+{
+    char text[64], *end;
+    uint64_t quota = UINT64_MAX, period = 0;
+    if (line_of(dir, "cpu.max", text, sizeof text)) {
+        quota = strtoull(text, &end, 10);
+        if (end == text)
+            quota = UINT64_MAX;
+        else
+            period = strtoull(end, NULL, 10);
+    } else {
+        quota = number_in(dir, "cpu.cfs_quota_us");
+        period = number_in(dir, "cpu.cfs_period_us");
+    }
+    return quota == UINT64_MAX || period == 0 || period == UINT64_MAX ? UINT64_MAX : quota * 1000 / period;
+}
+
+static int in_list(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (;; list++) {
+        size_t k = strcspn(list, ",");
+        if (k == n && memcmp(list, word, n) == 0)
+            return 1;
+        list += k;
+        if (*list == '\0')
+            return 0;
+    }
+}
+
+uint64_t rnl_group_limit(enum rnl_group_limit which)
+{
+    static const struct {
+        const char *controller;
+        uint64_t (*of)(const char *dir);
+    } kinds[] = {[RNL_GROUP_MEMORY] = {"memory", memory_of},
+                 [RNL_GROUP_PROCESSES] = {"pids", processes_of},
+                 [RNL_GROUP_PROCESSORS] = {"cpu", processors_of}};
+    char line[PATH_MAX], dir[PATH_MAX + 64];
+    uint64_t least = UINT64_MAX;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *path++ = '\0';
+        list++;
+        if (*list && !in_list(list, kinds[which].controller))
+            continue;
+        int base = snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%s", *list ? "/" : "", list);
+        snprintf(dir + base, sizeof dir - (size_t)base, "%s", strcmp(path, "/") ? path : "");
+        for (;;) {
+            uint64_t n = kinds[which].of(dir);
+            least = n < least ? n : least;
+            char *slash = strrchr(dir + base, '/');
+            if (!slash)
+                break;
+            *slash = '\0';
+        }
+    }
+    if (f)
+        fclose(f);
+    return least;
 }

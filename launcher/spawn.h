@@ -59,6 +59,15 @@ int rnl_bind_count(void);
 bool rnl_bind_hush(void);
 void rnl_bind_unhush(int hushed);
 
+/* Returns the least that the control group of this process and those above it allow, of version 1 or 2; UINT64_MAX: no
+ * limit, or it cannot be read. */
+enum rnl_group_limit {
+    RNL_GROUP_MEMORY, /* bytes */
+    RNL_GROUP_PROCESSES,
+    RNL_GROUP_PROCESSORS /* thousandths of one */
+};
+uint64_t rnl_group_limit(enum rnl_group_limit);
+
 /* ---- the guard: a process that outlives who started it. When a node agent is killed, it kills the process groups of
  * the ranks: ranks themselves die with the agent (PR_SET_PDEATHSIG), but processes that they started do not. When a
  * launcher is killed, it removes the rendezvous file. ---- */

@@ -43,89 +43,6 @@ enum { OPTION_PID = 256, OPTION_JSON };
 
 /* ---- what the system says ---- */
 
-/* A cgroup's number; INFO_NO_LIMIT: none there, "max", or what version 1 writes for it. */
-static uint64_t cgroup_number(const char *dir, const char *name)
-{
-    char text[64], *end;
-    if (!info_read_line(dir, name, text, sizeof text))
-        return INFO_NO_LIMIT;
-    unsigned long long n = strtoull(text, &end, 10);
-    return end == text || text[0] == '-' || n >= 1ull << 62 ? INFO_NO_LIMIT : n;
-}
-
-static uint64_t memory_of(const char *dir)
-{
-    uint64_t n = cgroup_number(dir, "memory.max");
-    return n != INFO_NO_LIMIT ? n : cgroup_number(dir, "memory.limit_in_bytes");
-}
-
-static uint64_t processes_of(const char *dir)
-{
-    return cgroup_number(dir, "pids.max");
-}
-
-/* Thousandths of a processor. */
-static uint64_t processors_of(const char *dir)
-{
-    char text[64], *end;
-    uint64_t quota = INFO_NO_LIMIT, period = 0;
-    if (info_read_line(dir, "cpu.max", text, sizeof text)) {
-        quota = strtoull(text, &end, 10);
-        if (end == text)
-            quota = INFO_NO_LIMIT;
-        else
-            period = strtoull(end, NULL, 10);
-    } else {
-        quota = cgroup_number(dir, "cpu.cfs_quota_us");
-        period = cgroup_number(dir, "cpu.cfs_period_us");
-    }
-    return quota == INFO_NO_LIMIT || period == 0 || period == INFO_NO_LIMIT ? INFO_NO_LIMIT : quota * 1000 / period;
-}
-
-static int in_list(const char *list, const char *word)
-{
-    size_t n = strlen(word);
-    for (;; list++) {
-        size_t k = strcspn(list, ",");
-        if (k == n && memcmp(list, word, n) == 0)
-            return 1;
-        list += k;
-        if (*list == '\0')
-            return 0;
-    }
-}
-
-/* The least that our cgroup and those above it allow, in either version. */
-static uint64_t cgroup_least(const char *controller, uint64_t (*of)(const char *dir))
-{
-    char line[PATH_MAX], dir[PATH_MAX + 64];
-    uint64_t least = INFO_NO_LIMIT;
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    while (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
-        if (!path)
-            continue;
-        *path++ = '\0';
-        list++;
-        if (*list && !in_list(list, controller))
-            continue;
-        int base = snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%s", *list ? "/" : "", list);
-        snprintf(dir + base, sizeof dir - (size_t)base, "%s", strcmp(path, "/") ? path : "");
-        for (;;) {
-            uint64_t n = of(dir);
-            least = n < least ? n : least;
-            char *slash = strrchr(dir + base, '/');
-            if (!slash)
-                break;
-            *slash = '\0';
-        }
-    }
-    if (f)
-        fclose(f);
-    return least;
-}
-
 static uint64_t limit_of(int resource, int hard)
 {
     struct rlimit r;
@@ -340,7 +257,7 @@ static void list_cpus(char *text, size_t room)
 static void show_topology(struct info_page *p)
 {
     char text[256], quota[32] = "no limit";
-    uint64_t milli = cgroup_least("cpu", processors_of);
+    uint64_t milli = rnl_group_limit(RNL_GROUP_PROCESSORS);
     info_section(p, "topology");
     bench_machine_line(text, sizeof text);
     text[strcspn(text, "\n")] = '\0';
@@ -375,8 +292,8 @@ static void show_limits(struct info_page *p)
              (unsigned long long)ranks, RNL_S(ranks));
     info_number(p, "descriptors at most", files, text);
     info_number(p, "processes", limit_of(RLIMIT_NPROC, 0), "of this user (ulimit -u)");
-    info_number(p, "processes of the cgroup", cgroup_least("pids", processes_of), "");
-    info_number(p, "memory of the cgroup", cgroup_least("memory", memory_of), "bytes; shared segments count");
+    info_number(p, "processes of the cgroup", rnl_group_limit(RNL_GROUP_PROCESSES), "");
+    info_number(p, "memory of the cgroup", rnl_group_limit(RNL_GROUP_MEMORY), "bytes; shared segments count");
     info_number(p, "address space", limit_of(RLIMIT_AS, 0), "bytes (ulimit -v, in KiB)");
     info_number(p, "ranks of a job", RNL_JOB_RANKS_MAX, "of this release");
     info_row(p, "without influence", "locked memory, huge pages, size of /dev/shm, ptrace: not used", NULL);

@@ -123,15 +123,15 @@ static CLIENT *connect_to(const char *at)
 
 static enum clnt_stat call(u_long proc, size_t n)
 {
-    const struct timeval patience = {CALL_S, 0};
+    const struct timeval limit = {CALL_S, 0};
     struct bytes b = {(u_int)n, room};
     int answer = 0;
     if (proc == PROC_TAKE)
-        return clnt_call(client, proc, (xdrproc_t)xdr_taken, (char *)&b, (xdrproc_t)xdr_void, NULL, patience);
+        return clnt_call(client, proc, (xdrproc_t)xdr_taken, (char *)&b, (xdrproc_t)xdr_void, NULL, limit);
     if (proc == NULLPROC)
-        return clnt_call(client, proc, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience);
+        return clnt_call(client, proc, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, limit);
     enum clnt_stat status =
-        clnt_call(client, proc, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_int, (char *)&answer, patience);
+        clnt_call(client, proc, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_int, (char *)&answer, limit);
     upgraded = status == RPC_SUCCESS && answer && !is_way("unix");
     return status;
 }

@@ -59,36 +59,6 @@ static uint64_t limit_of(int which, uint64_t *hard)
     return r.rlim_cur == RLIM_INFINITY ? RNL_FACTS_NO_LIMIT : r.rlim_cur;
 }
 
-/* ---- the control group ---- */
-
-/* The lowest limit on the way from this process's group (version 2) to the root. `cpu.max` is "QUOTA PERIOD". */
-static void read_group(struct rnl_host_facts *f)
-{
-    char line[512], path[640];
-    read_line("/proc/self/cgroup", line, sizeof line);
-    f->group_memory = RNL_FACTS_NO_LIMIT;
-    if (strncmp(line, "0::/", 4) != 0)
-        return;
-    for (char *group = line + 3;;) {
-        unsigned long long quota, period;
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group);
-        const uint64_t memory = read_number(path, RNL_FACTS_NO_LIMIT);
-        f->group_memory = memory < f->group_memory ? memory : f->group_memory;
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
-        char text[64];
-        read_line(path, text, sizeof text);
-        if (sscanf(text, "%llu %llu", &quota, &period) == 2 && period > 0) {
-            const uint64_t percent = quota * 100 / period;
-            if (f->quota_percent == 0 || percent < f->quota_percent)
-                f->quota_percent = percent > 0 ? (uint32_t)percent : 1;
-        }
-        char *slash = strrchr(group, '/');
-        if (group[0] == '\0' || !slash)
-            return;
-        *slash = '\0';
-    }
-}
-
 /* ---- what is tried ---- */
 
 static bool can_pass(int fd)
@@ -215,7 +185,9 @@ void rnl_host_facts_collect(struct rnl_host_facts *f)
     f->addresses = limit_of(RLIMIT_AS, NULL);
     f->memlock = limit_of(RLIMIT_MEMLOCK, NULL);
     read_memory(f);
-    read_group(f);
+    const uint64_t milli = rnl_group_limit(RNL_GROUP_PROCESSORS);
+    f->group_memory = rnl_group_limit(RNL_GROUP_MEMORY);
+    f->quota_percent = milli == UINT64_MAX ? 0 : milli < 20 ? 1 : (uint32_t)(milli / 10);
     f->receive_bytes = read_number("/proc/sys/net/core/rmem_max", 0);
     if (clock_gettime(CLOCK_REALTIME, &now) == 0)
         f->wall_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;

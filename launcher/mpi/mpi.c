@@ -135,7 +135,8 @@ void rnl_mpi_prepare(struct rnl_node_agent *n)
     const bool said = rnl_node_agent_is(n, RNL_JOB_MPI), open_mpi = said || rnl_program_names(n->path, "libmpi.so.");
     if (!open_mpi && !rnl_program_names(n->path, "libmpich.so."))
         return;
-    /* A lone rank of Open MPI does without PMIx. One of MPICH that has no PMI-1 starts an mpiexec, and waits for it. */
+    /* A single rank of Open MPI does without PMIx. One of MPICH that has no PMI-1 starts an mpiexec, and waits for it.
+     * */
     const bool pmix = open_mpi && n->spec.size > 1;
     n->mpi = calloc(1, sizeof *n->mpi + n->count * sizeof n->mpi->line[0]);
     if (!n->mpi) {

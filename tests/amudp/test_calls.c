@@ -206,7 +206,8 @@ static void on_signal(int s)
     (void)s;
 }
 
-/* What a door or a porter forks ends by the signals that end any process, whatever the program does with them. */
+/* What the bootstrap socket or a spawn helper forks ends by the signals that end any process, whatever the program does
+ * with them. */
 static void what_is_forked_has_none_of_the_programs_ways_with_signals(void **state)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGPIPE, SIGCHLD};

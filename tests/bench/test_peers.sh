@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/head.sh"
 mkdir "$dir/tmp"
 unset FAKE_MPI
-export TMPDIR=$dir/tmp # keepers work below it
+export TMPDIR=$dir/tmp # supervisors work below it
 
 mkdir "$dir/empty"
 PATH=$dir/empty "$(command -v timeout)" 20 "$runnel" bench --peer openmpi,mpich >"$dir/stdout" 2>"$dir/stderr"
@@ -46,7 +46,7 @@ wait $b'
     stand_in lies lie "$compile" "$launch"
 }
 
-nothing_left() { # NAME: folders of keepers; processes are looked at below
+nothing_left() { # NAME: folders of supervisors; processes are looked at below
     [ -z "$(ls -A "$dir/tmp")" ]
     ok "$1 leaves no file" $?
 }

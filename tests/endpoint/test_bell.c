@@ -7,7 +7,7 @@
 #include "support/must.h"
 #include "support/unit.h"
 
-enum { NOTE = 1, VAIN = 40000 /* enough to ask as seldom as can be */, ROUNDS = 20, SOON = 200 };
+enum { NOTE = 1, MISSES = 40000 /* enough to ask as seldom as can be */, ROUNDS = 20, SOON = 200 };
 
 static unsigned heard[3];
 
@@ -41,7 +41,7 @@ static void open_three(struct test_hub *h, const struct rnl_options *opt, uint32
 
 static void fall_silent(struct test_hub *h)
 {
-    for (unsigned i = 0; i < VAIN; i++)
+    for (unsigned i = 0; i < MISSES; i++)
         for (unsigned k = 0; k < 3; k++)
             assert_true(rnl_extract(h->ep[k], SIZE_MAX) >= 0);
 }

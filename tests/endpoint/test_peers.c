@@ -17,7 +17,7 @@
 #include "support/must.h"
 #include "support/random.h"
 
-enum { NOTE = 1, QUEUE = 64, LONGEST = 1472, MESSAGES = 4, PATIENCE = 2000 };
+enum { NOTE = 1, QUEUE = 64, LONGEST = 1472, MESSAGES = 4, ROUNDS_MAX = 2000 };
 #define MS ((uint64_t)1000000)
 
 static uint32_t ranks = 1001;
@@ -273,14 +273,14 @@ static void exchange(rnl_endpoint *ep, uint32_t rank)
         TEST_MUST(rnl_send(peer, 0, NOTE, theirs, sizeof theirs) == 0);
         TEST_MUST(rnl_send(ep, rank, NOTE, mine, sizeof mine) == 0);
     }
-    for (unsigned i = 0; i < PATIENCE && came < 2 * MESSAGES; i++)
+    for (unsigned i = 0; i < ROUNDS_MAX && came < 2 * MESSAGES; i++)
         turn(ep, peer);
     for (unsigned k = 0; k < 3; k++) { /* what was read is said, and that it was heard, too */
         rnl_ep_advertise(ep, ep->peer[rank].conn);
         rnl_ep_advertise(peer, peer->peer[0].conn);
         rnl_ep_net_maintain(ep);
         rnl_ep_net_maintain(peer);
-        for (unsigned i = 0; i < PATIENCE && !(at_rest(ep, rank) && at_rest(peer, 0)); i++)
+        for (unsigned i = 0; i < ROUNDS_MAX && !(at_rest(ep, rank) && at_rest(peer, 0)); i++)
             turn(ep, peer);
     }
     TEST_MUST(came == 2 * MESSAGES && at_rest(ep, rank));

@@ -105,7 +105,7 @@ static void flood(struct test_loop_side *s)
 }
 
 /* It asks both for connections, is not answered, and learns why there is none. */
-static void knock(struct test_loop_side *s)
+static void intrude(struct test_loop_side *s)
 {
     test_loop_meet(s);
     int status[TEST_FRIENDS] = {0};
@@ -122,7 +122,7 @@ static void knock(struct test_loop_side *s)
 static void strangers_change_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(test_strangers(talk, flood, knock), 0);
+    assert_int_equal(test_strangers(talk, flood, intrude), 0);
 }
 
 int main(void)

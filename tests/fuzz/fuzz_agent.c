@@ -45,7 +45,7 @@ static void spoil(unsigned char *bytes, size_t n, struct fuzz_input *in)
     bytes[at] ^= (unsigned char)(1 + fuzz_below(in, 255));
 }
 
-static void knock(struct world *w, uint32_t rank, struct fuzz_input *in)
+static void say_hello(struct world *w, uint32_t rank, struct fuzz_input *in)
 {
     struct rnl_msg hello = {.kind = RNL_MSG_HELLO};
     unsigned char bytes[RNL_MSG_BYTES_MAX];
@@ -106,7 +106,7 @@ static void step(struct world *w, struct fuzz_input *in)
     uint32_t rank = fuzz_below(in, HONEST);
     switch (fuzz_below(in, 12)) {
     case 0:
-        knock(w, rank, in);
+        say_hello(w, rank, in);
         break;
     case 1:
         if (w->sock[rank] >= 0)
@@ -171,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         w.sock[i] = -1;
         FUZZ_MUST(rnl_agent_bootstrap(w.a, i, &w.door[i]) == 0);
         rnl_agent_started(w.a, i, getpid());
-        knock(&w, i, NULL);
+        say_hello(&w, i, NULL);
         rnl_agent_step(w.a, w.now_ns);
     }
     for (int i = 0; i < STEPS && fuzz_more(&in); i++)

@@ -65,7 +65,8 @@ static void a_closed_socket_waits_a_little_for_the_exit(void **state)
     end(&j);
 }
 
-/* Whoever left without having asked for anything may come back, also where leaving and knocking are heard at once. */
+/* Whoever left without having asked for anything may come back, also where its LEAVE and the next HELLO are heard at
+ * once. */
 static void who_left_at_once_may_come_back(void **state)
 {
     (void)state;

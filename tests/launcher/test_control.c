@@ -144,7 +144,7 @@ static void addresses_and_failures_survive(void **state)
                               .kernel = 0x123456789abcdef,
                               .port = {5, 65535}},
                          back;
-    struct rnl_probe_failure v = {.other = 1, .asked = 1, .addresses = 1}, vain;
+    struct rnl_probe_failure v = {.other = 1, .asked = 1, .addresses = 1}, failure;
     struct rnl_pack p = {.at = NULL};
     (void)state;
     strcpy(h.address[0].interface, "eth0");
@@ -165,10 +165,10 @@ static void addresses_and_failures_survive(void **state)
     v.address[0] = (struct rnl_probe_attempt){.port = 7, .other_source = true, .sys_errno = 111};
     rnl_probe_failure_pack(&p, &v);
     u = (struct rnl_unpack){.at = p.at, .left = p.bytes};
-    assert_int_equal(rnl_probe_failure_unpack(&u, 2, &vain), 0);
-    assert_int_equal(vain.address[0].sys_errno, 111);
-    assert_int_equal(vain.address[0].other_source, 1);
-    assert_int_equal(vain.address[0].only_short, 0);
+    assert_int_equal(rnl_probe_failure_unpack(&u, 2, &failure), 0);
+    assert_int_equal(failure.address[0].sys_errno, 111);
+    assert_int_equal(failure.address[0].other_source, 1);
+    assert_int_equal(failure.address[0].only_short, 0);
     rnl_pack_free(&p);
 }
 
@@ -411,9 +411,9 @@ static void hosts_find_each_other_past_strangers(void **state)
     assert_true(all_done(&n));
     for (uint32_t i = 0; i < HOSTS; i++)
         for (uint32_t k = 0; k < HOSTS; k++) {
-            struct rnl_probe_failure vain;
+            struct rnl_probe_failure failure;
             uint8_t ip[16];
-            assert_int_equal(rnl_host_probe_failed(n.search[i], k, &vain), 0);
+            assert_int_equal(rnl_host_probe_failed(n.search[i], k, &failure), 0);
             if (i != k) {
                 assert_int_equal(rnl_host_probe_address(n.search[i], k, ip), 1);
                 assert_memory_equal(ip, n.here[k].address[1].ip, 16);

@@ -45,10 +45,10 @@ static rnl_endpoint *ep;
 static int denies;
 static char echo[256];
 
-static int on_knock(void *ctx, unsigned peer, const struct rnl_cred *cred)
+static int on_request(void *ctx, unsigned peer, const struct rnl_cred *cred)
 {
     (void)ctx, (void)peer;
-    printf("knock uid %u gid %u pid %d\n", (unsigned)cred->uid, (unsigned)cred->gid, (int)cred->pid);
+    printf("request uid %u gid %u pid %d\n", (unsigned)cred->uid, (unsigned)cred->gid, (int)cred->pid);
     return denies;
 }
 
@@ -192,11 +192,11 @@ static int serve(const char *name, const char *how)
         offer_window(RNL_OFFER_CARRIED);
     if (strcmp(how, "address") == 0)
         who.flags = RNL_ADMIT_ANYONE;
-    int status = rnl_serve(ep, name, &who, on_knock, NULL);
+    int status = rnl_serve(ep, name, &who, on_request, NULL);
     for (unsigned i = 0; i < names && status == 0; i++) {
         char more[64];
         snprintf(more, sizeof more, "%s-%u", name, i);
-        status = rnl_serve(ep, more, &who, on_knock, NULL);
+        status = rnl_serve(ep, more, &who, on_request, NULL);
     }
     if (status < 0) {
         printf("%s: %s\n", rnl_status_name(status), rnl_last_error()->text);

@@ -72,7 +72,7 @@ grep -q "^RNL_ERR_ARG: RNL_FAULT: faults: there is no 'lost'; there are: loss" f
 ok 'faults that there are not are named when it opens' $?
 RNL_FAULT=loss=5% reach kv near >near.out 2>&1 && grep -q '^heard near$' near.out
 ok 'faults that there are wait for a peer on another host' $?
-until_says first.out '^gone 6$' && grep -q '^knock uid' first.out
+until_says first.out '^gone 6$' && grep -q '^request uid' first.out
 ok 'who leaves is gone for the server' $?
 "$caller" serve kv >second.out 2>&1 </dev/null
 [ $? = 1 ] && grep -q '^RNL_ERR_REFUSED' second.out
@@ -88,8 +88,8 @@ ok 'a service that is offered later is reached then' $?
 end "$server"
 serve denier no deny
 reach no x >denied.out 2>&1
-grep -q '^RNL_ERR_REFUSED' denied.out && grep -q '^knock' denier.out
-ok 'the server may refuse who knocks' $?
+grep -q '^RNL_ERR_REFUSED' denied.out && grep -q '^request' denier.out
+ok 'the server may refuse a request' $?
 end "${mine[@]}"
 mine=()
 serve again kv
@@ -108,7 +108,7 @@ ok 'the example: a store whose clients write by requests and read by gets' $?
 "$store" key 'another value' && "$caller" tear store key && ! "$store" key >torn.out 2>&1 && ! grep -q 'torn\|another value' torn.out
 ok 'its readers take nothing whose sum is wrong' $?
 "$store" other x && "$store" key again && [ "$("$store" key)" = again ]
-ok 'and its keeper reads nothing that clients can write' $?
+ok 'and the daemon reads nothing that clients can write' $?
 
 for how in window carried; do
     serve "apart-$how" apart $how
@@ -305,7 +305,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ -x "$python" ]; then
         ok 'another user is not admitted unless it is said, and the server is not even asked' $?
         serve uid-server uids uid=65534
         "${other[@]}" timeout 60 "$caller" reach root/uids hello </dev/null >uid.out 2>&1 && grep -q '^heard hello$' uid.out &&
-            grep -q '^knock uid 65534 gid 65534' uid-server.out
+            grep -q '^request uid 65534 gid 65534' uid-server.out
         ok 'a user who is named is admitted, and seen as itself' $?
         serve gid-server gids gid=4242
         "${other[@]}" timeout 60 "$caller" reach 0/gids hello </dev/null >gid.out 2>&1

@@ -93,7 +93,7 @@ serve 2 kv.out kv
 server=$started
 reach 1 kv@10.77.0.2 hello >client.out 2>&1 && grep -q '^heard hello$' client.out
 ok 'a process reaches a service of another host, and talks' $?
-until_says kv.out '^gone 6$' && grep -q "^knock uid $(id -u) gid $(id -g) pid 0$" kv.out
+until_says kv.out '^gone 6$' && grep -q "^request uid $(id -u) gid $(id -g) pid 0$" kv.out
 ok 'the server is told who came, and that it left' $?
 reach 1 "$(id -u)/kv@[fd77::2]:$(sed -n 's/^port \([0-9]*\) .*/\1/p' made.out)" six >six.out 2>&1 && grep -q '^heard six$' six.out
 ok 'by another address, with the port and the user' $?
@@ -144,8 +144,8 @@ ok 'one that is offered later is reached then' $?
 end "$started"
 serve 2 no.out no deny
 reach 1 no@10.77.0.2 x >denied.out 2>&1
-grep -q '^RNL_ERR_REFUSED' denied.out && grep -q '^knock' no.out
-ok 'the server may refuse who knocks' $?
+grep -q '^RNL_ERR_REFUSED' denied.out && grep -q '^request' no.out
+ok 'the server may refuse a request' $?
 end "$started"
 
 RNL_FAULT=loss=5%,dup=2%,reorder=5%:1ms,corrupt=1%,cut=1% serve 2 worn.out worn
@@ -195,9 +195,9 @@ ok 'two that insert each other are one peer of each other' $?
 port=$(sed -n 's/^port \([0-9]*\) .*/\1/p' made.out)
 daemon 3 --key other
 stranger=$started
-knocks=$(grep -c ^knock kv.out)
+requests=$(grep -c ^request kv.out)
 reach 3 "kv@10.77.0.2:$port" x 3 >wrong.out 2>&1
-grep -q '^RNL_ERR_UNREACHABLE' wrong.out && [ "$(grep -c ^knock kv.out)" = "$knocks" ]
+grep -q '^RNL_ERR_UNREACHABLE' wrong.out && [ "$(grep -c ^request kv.out)" = "$requests" ]
 ok 'a host with another key is not heard' $?
 end "$stranger"
 start 3 daemon3.out "$runnel" daemon --idle 60
@@ -261,11 +261,11 @@ PY
     start 1 proxy.out "$python" proxy.py 10.77.0.2 "$port"
     proxy=$started
     until_says proxy.out ready
-    knocks=$(grep -c ^knock kv.out)
+    requests=$(grep -c ^request kv.out)
     reach 1 "kv@10.77.0.1:$((port + 1))" x 1 >proxied.out 2>&1
     until_says proxy.out '^junk' 2
     wait "$proxy"
-    grep -q '^passed True' proxy.out && [ "$(grep -c ^knock kv.out)" = $((knocks + 1)) ] && grep -q '^answered 32$' proxy.out
+    grep -q '^passed True' proxy.out && [ "$(grep -c ^request kv.out)" = $((requests + 1)) ] && grep -q '^answered 32$' proxy.out
     ok 'what was recorded of a call counts once' $?
     [ "$(grep -c '^junk 32$' proxy.out)" = 2 ]
     ok 'who proves nothing is told a random number' $?
@@ -377,12 +377,12 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     start 2 u.out "${user[@]}" "$caller" serve kv
     until_says u.out '^serving$'
     on 1 "${user[@]}" timeout 60 "$caller" reach kv@10.77.0.2 mine </dev/null >u1.out 2>&1 &&
-        grep -q '^heard mine$' u1.out && grep -q '^reached uid 65533' u1.out && grep -q '^knock uid 65533 gid 65533' u.out
+        grep -q '^heard mine$' u1.out && grep -q '^reached uid 65533' u1.out && grep -q '^request uid 65533 gid 65533' u.out
     ok 'between nodes a user is known by its number' $?
     serve 2 root.out kv
     on 1 "${user[@]}" timeout 60 "$caller" reach 0/kv@10.77.0.2 x 5 </dev/null >u2.out 2>&1
-    grep -q '^RNL_ERR_REFUSED' u2.out && ! grep -q '^knock' root.out
-    ok 'who is not admitted does not knock' $?
+    grep -q '^RNL_ERR_REFUSED' u2.out && ! grep -q '^request' root.out
+    ok 'who is not admitted makes no request' $?
     end "$daemon1"
     daemon 1 --key key2 --port "$port"
     daemon1=$started

@@ -250,21 +250,21 @@ static void an_address_can_be_given_out_and_inserted(void **state)
     unsigned b, again;
     world_open(0, 0);
     world_open(1, 0);
-    assert_int_equal(rnl_address(world[1].ep, NULL, on_knock, &world[1], address, 20), RNL_ERR_ARG);
-    assert_int_equal(rnl_address(world[1].ep, NULL, on_knock, &world[1], address, sizeof address), 0);
-    assert_int_equal(rnl_address(world[1].ep, NULL, on_knock, &world[1], other, sizeof other), 0);
+    assert_int_equal(rnl_address(world[1].ep, NULL, on_request, &world[1], address, 20), RNL_ERR_ARG);
+    assert_int_equal(rnl_address(world[1].ep, NULL, on_request, &world[1], address, sizeof address), 0);
+    assert_int_equal(rnl_address(world[1].ep, NULL, on_request, &world[1], other, sizeof other), 0);
     assert_string_equal(address, other);
     assert_int_equal(rnl_insert(world[0].ep, address, &b), 0);
     assert_int_equal(rnl_insert(world[0].ep, address, &again), 0);
     assert_int_equal(b, again);
-    UNTIL(is_up(0, b) && world[1].knocks == 1);
+    UNTIL(is_up(0, b) && world[1].requests == 1);
     assert_int_equal(rnl_insert(world[0].ep, address, &again), 0);
     assert_int_equal(b, again);
     assert_int_equal(world[1].cred.pid, getpid());
     say(0, b, "found you");
     UNTIL(world[1].count == 1);
-    assert_int_equal(world[1].from, world[1].knocker);
-    say(1, world[1].knocker, "and I you");
+    assert_int_equal(world[1].from, world[1].requester);
+    say(1, world[1].requester, "and I you");
     UNTIL(world[0].count == 1);
 }
 
@@ -302,7 +302,7 @@ static void an_address_without_its_token_opens_nothing(void **state)
     unsigned b;
     world_open(0, 0);
     world_open(1, 0);
-    assert_int_equal(rnl_address(world[1].ep, NULL, on_knock, &world[1], address, sizeof address), 0);
+    assert_int_equal(rnl_address(world[1].ep, NULL, on_request, &world[1], address, sizeof address), 0);
     char *last = address + strlen(address) - 1;
     *last = *last == '0' ? '1' : '0';
     assert_int_equal(rnl_insert(world[0].ep, address, &b), 0);
@@ -310,7 +310,7 @@ static void an_address_without_its_token_opens_nothing(void **state)
     struct rnl_peer_info info;
     assert_int_equal(rnl_peer(world[0].ep, b, &info), 0);
     assert_int_equal(info.detail, RNL_ERR_REFUSED);
-    assert_int_equal(world[1].knocks, 0);
+    assert_int_equal(world[1].requests, 0);
     assert_int_equal(rnl_insert(world[0].ep, "rnl1.0.00.00.00", &b), RNL_ERR_ARG);
     assert_int_equal(rnl_insert(world[0].ep, "", &b), RNL_ERR_ARG);
     *last = 'g';
@@ -348,7 +348,7 @@ static void who_insert_each_other_are_one_peer(void **state)
         for (unsigned i = 0; i < 2; i++) {
             world_open(i, 4);
             if (i != first || !late)
-                TEST_MUST(rnl_address(world[i].ep, NULL, asks ? on_knock : NULL, &world[i], address[i],
+                TEST_MUST(rnl_address(world[i].ep, NULL, asks ? on_request : NULL, &world[i], address[i],
                                       RNL_ADDRESS_BYTES) == 0);
         }
         for (unsigned k = 0; k <= again; k++) {
@@ -360,7 +360,7 @@ static void who_insert_each_other_are_one_peer(void **state)
             if (turns & 4)
                 turn_of(!first);
             if (late)
-                assert_int_equal(rnl_address(world[first].ep, NULL, asks ? on_knock : NULL, &world[first],
+                assert_int_equal(rnl_address(world[first].ep, NULL, asks ? on_request : NULL, &world[first],
                                              address[first], RNL_ADDRESS_BYTES),
                                  0);
             assert_int_equal(rnl_insert(world[!first].ep, address[first], &peer[!first]), 0);

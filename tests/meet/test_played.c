@@ -101,10 +101,10 @@ static void a_foreign_daemon_speaks_of_no_service_of_ours(void **state)
     snprintf(reached, sizeof reached, "%d/x", STRANGER);
     assert_int_equal(rnl_reach(world[0].ep, reached, 0, &peer), 0);
     /* RESULT of the foreign daemon comes first, with the right request_id. */
-    assert_int_equal(rnl_serve(world[0].ep, "kv", &anyone, on_knock, &world[0]), 0);
+    assert_int_equal(rnl_serve(world[0].ep, "kv", &anyone, on_request, &world[0]), 0);
     for (int i = 0; i < 100; i++)
         world_turn();
-    assert_int_equal(world[0].knocks, 0);
+    assert_int_equal(world[0].requests, 0);
     end_child(foreign);
     end_child(own);
 }
@@ -144,10 +144,10 @@ static void a_service_asks_itself_whom_it_admits(void **state)
         careless_daemon(listener, told);
     close(listener);
     world_open(0, 0);
-    assert_int_equal(rnl_serve(world[0].ep, "kv", NULL, on_knock, &world[0]), 0);
+    assert_int_equal(rnl_serve(world[0].ep, "kv", NULL, on_request, &world[0]), 0);
     char c;
     UNTIL(read(told[0], &c, 1) == 1);
-    assert_int_equal(world[0].knocks, 0);
+    assert_int_equal(world[0].requests, 0);
     end_child(own);
 }
 

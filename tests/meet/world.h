@@ -29,8 +29,8 @@ struct seen {
     size_t bytes;          /* WORLD_WHOLE: of the last one, which was right in each byte */
     unsigned deaths, died; /* how many, and who did last */
     enum rnl_death_reason why;
-    unsigned knocks, knocker; /* processes that asked, and the number of the last */
-    int refuse;               /* what they are told */
+    unsigned requests, requester; /* processes that asked, and the number of the last */
+    int refuse;                   /* what they are told */
     bool leaves_the_dead;
     struct rnl_cred cred;
 };
@@ -70,11 +70,11 @@ static void on_death(void *arg, unsigned peer, enum rnl_death_reason why)
         TEST_MUST(rnl_leave(s->ep, peer) == 0);
 }
 
-static inline int on_knock(void *ctx, unsigned peer, const struct rnl_cred *cred)
+static inline int on_request(void *ctx, unsigned peer, const struct rnl_cred *cred)
 {
     struct seen *s = ctx;
-    s->knocks++;
-    s->knocker = peer;
+    s->requests++;
+    s->requester = peer;
     s->cred = *cred;
     return s->refuse;
 }

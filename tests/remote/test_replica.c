@@ -259,7 +259,7 @@ static void who_holds_what_came_too_early_does_not_rest(void **state)
     open_it(&f);
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
         rnl_rx_advertise(&f.pair.rx[lane]);
-    assert_false(rnl_replica_can_hibernate(&f.replica, &rest)); /* something is unsaid */
+    assert_false(rnl_replica_can_hibernate(&f.replica, &rest)); /* something is pending */
     assert_true(rnl_replica_emit(&f.replica, f.at, sizeof f.at, notes, &count) > 0);
     assert_true(rnl_replica_can_hibernate(&f.replica, &rest));
     add_line(&f, 0, first(&f, 0) + 1, 1, 1, ITEM, some);

@@ -72,7 +72,8 @@ static void a_position_rides_back_on_every_header(void **state)
     assert_int_equal(RNL_HEADER_ACKLANE(h), 0);
     assert_int_equal(rnl_tx_acked(&p->a.tx[0], &p->a.rx[0], RNL_HEADER_ACK(h)), 0);
     assert_int_equal(p->a.tx[0].acked, p->b.rx[0].pos);
-    assert_int_equal(ring_put(&p->a, 0, items(1, 8), &x), 1); /* a lone message after a lone message: a fresh line */
+    assert_int_equal(ring_put(&p->a, 0, items(1, 8), &x),
+                     1); /* a single message after a single message: a fresh line */
     /* of any lane, on any lane */
     int new_cell = 1;
     unsigned char *at = rnl_tx_place(&p->b.tx[1], items(2, 0), &new_cell);

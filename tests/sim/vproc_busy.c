@@ -40,25 +40,25 @@ static uint64_t now_ns(void)
 }
 
 /* Between two looks time goes by, in which rank 1 fills the ring up again. */
-static void look(uint64_t *vain)
+static void look(uint64_t *misses)
 {
     const struct timespec computes = {.tv_nsec = 2000};
     nanosleep(&computes, NULL);
     int64_t bytes = rnl_extract(ep, A_FEW);
     must(bytes);
-    *vain += bytes == 0;
+    *misses += bytes == 0;
 }
 
 static void asks(unsigned long long questions)
 {
-    uint64_t longest = 0, vain = 0;
+    uint64_t longest = 0, misses = 0;
     while (noise < A_FEW)
         must(rnl_extract(ep, A_FEW));
     for (unsigned long long i = 1; i <= questions; i++) {
         uint64_t began = now_ns(), took = 0;
         must(rnl_send(ep, 2, ASK, &i, sizeof i));
         while (answers < i && took < GIVE_UP_NS) {
-            look(&vain);
+            look(&misses);
             took = now_ns() - began;
         }
         longest = took > longest ? took : longest;
@@ -70,7 +70,7 @@ static void asks(unsigned long long questions)
     must(rnl_send(ep, 1, ENOUGH, NULL, 0));
     must(rnl_send(ep, 2, ENOUGH, NULL, 0));
     printf("%llu answers, the slowest after %llu us, %llu looks in vain\n", answers, (unsigned long long)longest / 1000,
-           (unsigned long long)vain);
+           (unsigned long long)misses);
 }
 
 int main(int argc, char **argv)

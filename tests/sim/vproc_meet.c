@@ -20,7 +20,7 @@
 
 enum { SAY = 1, ECHO, BYE, WINDOW = 7, WORDS = 512, RETRY_NS = 50000000, FIRST_PID = 1000 };
 static rnl_endpoint *ep;
-static unsigned byes, gone, left, knocks, notified;
+static unsigned byes, gone, left, requests, notified;
 static char echo[64];
 
 static int on_say(const void *data, size_t n, unsigned peer, void *ctx)
@@ -45,10 +45,10 @@ static int on_bye(const void *data, size_t n, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
-static int on_knock(void *ctx, unsigned peer, const struct rnl_cred *cred)
+static int on_request(void *ctx, unsigned peer, const struct rnl_cred *cred)
 {
     (void)ctx, (void)peer;
-    knocks += cred->pid >= 0;
+    requests += cred->pid >= 0;
     return 0;
 }
 
@@ -80,16 +80,16 @@ static int serve(unsigned visitors, unsigned visits)
     const struct rnl_offer offer = {.size = sizeof offer, .id = WINDOW, .who = &anyone, .notify = on_put};
     rnl_on_death(ep, on_death, NULL);
     if (rnl_window_alloc(ep, WORDS * sizeof *words, &at, &w) < 0 || rnl_window_offer(w, &offer) < 0 ||
-        rnl_serve(ep, "counter", NULL, on_knock, NULL) < 0)
+        rnl_serve(ep, "counter", NULL, on_request, NULL) < 0)
         return fail("cannot serve");
     words = at;
-    while (byes < visitors || left + gone < knocks)
+    while (byes < visitors || left + gone < requests)
         if (rnl_wait(ep, RETRY_NS) < 0 && rnl_last_error()->status != RNL_TIMED_OUT)
             return fail("cannot wait");
     for (unsigned i = 0; i < WORDS / 2; i++)
         sum += words[i];
     printf("server: %s, %s\n", sum >= (uint64_t)visitors * visits ? "all visits" : "visits are missing",
-           notified >= visitors * visits && knocks >= visitors * visits ? "all told" : "some not told");
+           notified >= visitors * visits && requests >= visitors * visits ? "all told" : "some not told");
     return sum >= (uint64_t)visitors * visits && notified >= visitors * visits ? 0 : 1;
 }
 

@@ -25,7 +25,7 @@ enum {
     WORDS = 512,
     OPEN_MAX = 64
 };
-static const int64_t patience = 60000000000;
+static const int64_t limit_ns = 60000000000;
 
 struct account { /* what a rank has done to a window, as it tells its owner */
     uint64_t hash, notes, adds;
@@ -139,7 +139,7 @@ static void settle(struct open_put *p)
     if (!p->bytes)
         return;
     while ((state = rnl_token_state(&p->token)) == 1)
-        progress(patience);
+        progress(limit_ns);
     need(state, "an asynchronous put");
     free(p->bytes);
     p->bytes = NULL;
@@ -183,14 +183,14 @@ static void get(unsigned from)
 static void quiet(unsigned to)
 {
     const unsigned before = looked;
-    const int status = rnl_quiet(ep, to, patience);
+    const int status = rnl_quiet(ep, to, limit_ns);
     lost += status == RNL_ERR_REVOKED;
     if (status != RNL_ERR_REVOKED)
         need(status, "quiet");
     done[to].hash = hash_of(model[to], SLICE);
     need(rnl_send(ep, to, LOOK, &done[to], sizeof done[to]), "send");
     while (looked == before)
-        progress(patience);
+        progress(limit_ns);
 }
 
 static void add(unsigned to)
@@ -297,7 +297,7 @@ static void compare(void)
         if (r == rank)
             continue;
         while (notes[r] < told[r].notes)
-            progress(patience);
+            progress(limit_ns);
         if (notes[r] != told[r].notes)
             wrong("more notifications than there were puts", r);
         if (hash_of(own + slice(r), SLICE) != told[r].hash)
@@ -330,7 +330,7 @@ int main(int argc, char **argv)
     offer(revoked, REVOKED);
     for (unsigned r = 0; r < size; r++)
         if (r != rank) {
-            need(rnl_window_import(ep, r, STEADY, patience, &theirs[r], NULL), "import");
+            need(rnl_window_import(ep, r, STEADY, limit_ns, &theirs[r], NULL), "import");
             model[r] = calloc(1, SLICE);
         }
     for (unsigned i = 0; i < steps; i++)
@@ -343,7 +343,7 @@ int main(int argc, char **argv)
             need(rnl_send(ep, r, END, &done[r], sizeof done[r]), "send");
         }
     while (ends < size - 1)
-        progress(patience);
+        progress(limit_ns);
     compare();
     printf("rank %u: as it has to be; %u revokes, %u quiets told of a loss\n", rank, revokes, lost);
     fflush(stdout);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * instructions.c - how many instructions a lone message of 8 or 512 bytes costs, its caller's included, counted one by
- * one: the program single-steps a copy of itself. Times never fail a test; this does, since it is the same on every
+ * instructions.c - how many instructions a single message of 8 or 512 bytes costs, its caller's included, counted one
+ * by one: the program single-steps a copy of itself. Times never fail a test; this does, since it is the same on every
  * machine: how bytes are copied is not, as the C library and base/copy.c choose by the processor, so their instructions
  * are left out. The limits leave 5 % to the compiler.
  *

@@ -289,13 +289,13 @@ static void room_says_what_is_in_the_way(void **state)
     assert_int_equal(room(f->a, 1).lacks, 0);
 }
 
-struct keeper {
+struct kept_streams {
     rnl_kept *kept[128];
     unsigned count;
 };
 static int keeps(rnl_stream *s, unsigned peer, void *ctx)
 {
-    struct keeper *k = ctx;
+    struct kept_streams *k = ctx;
     (void)peer;
     return rnl_keep(s, &k->kept[k->count]) == 0 ? (k->count++, RNL_KEEP) : RNL_DONE;
 }
@@ -303,7 +303,7 @@ static int keeps(rnl_stream *s, unsigned peer, void *ctx)
 static void what_the_peer_keeps_shrinks_the_window_and_who_keeps_can_count_it(void **state)
 {
     struct fixture *f = *state;
-    struct keeper k = {.count = 0};
+    struct kept_streams k = {.count = 0};
     assert_int_equal(rnl_handler_stream(f->b, SIZED, keeps, &k), SIZED);
     size_t window = room(f->a, 1).window;
     assert_int_equal(room(f->b, 0).kept, 0);

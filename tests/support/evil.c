@@ -183,7 +183,7 @@ void test_flood(unsigned long datagrams)
 /* ---- a run with all of them ---- */
 
 static struct {
-    void (*talk)(struct test_loop_side *), (*flood)(struct test_loop_side *), (*knock)(struct test_loop_side *);
+    void (*talk)(struct test_loop_side *), (*flood)(struct test_loop_side *), (*intrude)(struct test_loop_side *);
 } bodies;
 
 static void body(struct test_loop_side *s)
@@ -193,7 +193,7 @@ static void body(struct test_loop_side *s)
     else if (s->rank == TEST_OUTSIDE)
         bodies.flood(s);
     else
-        bodies.knock(s);
+        bodies.intrude(s);
 }
 
 static struct rnl_socket *make_evil(struct rnl_socket *in, unsigned rank)
@@ -202,12 +202,12 @@ static struct rnl_socket *make_evil(struct rnl_socket *in, unsigned rank)
 }
 
 int test_strangers(void (*talk)(struct test_loop_side *), void (*flood)(struct test_loop_side *),
-                   void (*knock)(struct test_loop_side *))
+                   void (*intrude)(struct test_loop_side *))
 {
     const struct test_loop opt = {
         .strangers = 1 << TEST_OTHER_JOB, .wrap = make_evil, .remote = {.open_ns = (uint64_t)4000 * 1000 * 1000}};
     bodies.talk = talk;
     bodies.flood = flood;
-    bodies.knock = knock;
+    bodies.intrude = intrude;
     return test_loop_run(TEST_STRANGERS_SIZE, &opt, body, NULL);
 }

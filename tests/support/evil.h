@@ -17,10 +17,10 @@ uint64_t test_evil_done(void);
  * true; every length up to 65,507 if there are enough. RNL_TEST_STRANGERS in the environment says another number. */
 void test_flood(unsigned long datagrams);
 
-/* A run of four: 0 and 1 talk, each through a test_evil; 2 floods from outside; 3 knocks, and has another job's key.
+/* A run of four: 0 and 1 talk, each through a test_evil; 2 floods from outside; 3 greets, and has another job's key.
  * What test_loop_run returns. */
 enum { TEST_FRIENDS = 2, TEST_OUTSIDE = TEST_FRIENDS, TEST_OTHER_JOB, TEST_STRANGERS_SIZE };
 int test_strangers(void (*talk)(struct test_loop_side *), void (*flood)(struct test_loop_side *),
-                   void (*knock)(struct test_loop_side *));
+                   void (*intrude)(struct test_loop_side *));
 
 #endif

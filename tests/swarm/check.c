@@ -80,7 +80,7 @@ static void check_link(const struct swarm_host *h, const struct rnl_remote_conn 
         return;
     int broken = rnl_replica_valid(link->replica);
     if (broken)
-        swarm_wrong("rank %u, mirror of rank %u: invariant %d does not hold", h->rank, peer, broken);
+        swarm_wrong("rank %u, replica of rank %u: invariant %d does not hold", h->rank, peer, broken);
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         int tx = rnl_tx_valid(&link->channel->tx[lane]), rx = rnl_rx_valid(&link->channel->rx[lane]);
         if (tx | rx)

@@ -59,7 +59,7 @@ static void a_daemon_rests_while_a_server_does_not_read(void **state)
     struct rnl_meet_msg reach = {.kind = RNL_MEET_REACH, .u.reach = {.uid = geteuid(), .name = "kv"}};
     start();
     int server = caller(), client = caller();
-    uint32_t asked = 0, knocks = 0;
+    uint32_t asked = 0, requests = 0;
     offer(server, "kv", 5);
     while (now().waiting == 0) {
         int pair[2];
@@ -71,11 +71,11 @@ static void a_daemon_rests_while_a_server_does_not_read(void **state)
     assert_true(rnl_daemon_deadline_ns(world_daemon) > test_now_ns() + (uint64_t)1000000000u); /* of greetings */
     struct pollfd rest = {.fd = rnl_daemon_fd(world_daemon), .events = POLLIN};
     assert_int_equal(poll(&rest, 1, 0), 0);
-    while (knocks < asked) {
+    while (requests < asked) {
         int fd = -1;
         (void)played_hear(server, RNL_MEET_FROM_DAEMON, RNL_MEET_REQUEST, &fd);
         close(fd);
-        knocks++;
+        requests++;
         (void)now();
     }
     assert_int_equal(now().waiting, 0);
@@ -130,7 +130,7 @@ static char folder[64];
 static void play_command(void)
 {
     char path[96];
-    snprintf(folder, sizeof folder, "/tmp/runnel-keeper-%d", (int)getpid());
+    snprintf(folder, sizeof folder, "/tmp/runnel-names-%d", (int)getpid());
     TEST_MUST(mkdir(folder, 0700) == 0);
     snprintf(path, sizeof path, "%s/go", folder);
     TEST_MUST(mkfifo(path, 0600) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * peer_keep.c - see peer.h. Launchers of MPIs start daemons and sessions of their own; the keeper is the subreaper
- * of all of them, so none gets out of its sight. */
+ * peer_supervise.c - see peer.h. Launchers of MPIs start daemons and sessions of their own; the supervisor is the
+ * subreaper of all of them, so none gets out of its sight. */
 #include "launch.h"
 #include "peer.h"
 
@@ -20,7 +20,7 @@
 
 enum { GRACE_MS = 2000, KILL_MS = 3000, MOST_MAIN = 2, PROGRAM_BYTES = 80 };
 
-struct keeper {
+struct supervisor {
     const struct bench_peers *peers;
     struct bench_pair *pair;
     unsigned api;
@@ -31,14 +31,14 @@ struct keeper {
     sigset_t signals;
 };
 
-static void give_up(struct keeper *k, const char *sentence)
+static void give_up(struct supervisor *k, const char *sentence)
 {
     if (!bench_pair_failure(k->pair))
         bench_pair_fail(k->pair, 0, sentence);
 }
 
 /* What a program said that matters most: the first line with "error", else the first that is more than decoration. */
-static void first_words(const struct keeper *k, char *out, size_t size)
+static void first_words(const struct supervisor *k, char *out, size_t size)
 {
     char path[80], line[512];
     bool sure = false;
@@ -63,7 +63,7 @@ static void first_words(const struct keeper *k, char *out, size_t size)
     fclose(f);
 }
 
-static void say_how_it_ended(struct keeper *k, const char *what, int status)
+static void say_how_it_ended(struct supervisor *k, const char *what, int status)
 {
     char words[120], sentence[200];
     first_words(k, words, sizeof words);
@@ -76,7 +76,7 @@ static void say_how_it_ended(struct keeper *k, const char *what, int status)
     give_up(k, sentence);
 }
 
-static void start(struct keeper *k, int i, char *const *argv)
+static void start(struct supervisor *k, int i, char *const *argv)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
@@ -91,7 +91,7 @@ static void start(struct keeper *k, int i, char *const *argv)
     k->main[i] = pid < 0 ? 0 : pid;
 }
 
-static void reap(struct keeper *k)
+static void reap(struct supervisor *k)
 {
     int status;
     pid_t pid;
@@ -103,13 +103,13 @@ static void reap(struct keeper *k)
             }
 }
 
-static bool some_run(const struct keeper *k)
+static bool some_run(const struct supervisor *k)
 {
     return k->main[0] || k->main[1];
 }
 
 /* Until all it started have ended, one has failed, or it is asked to end. */
-static void watch(struct keeper *k)
+static void watch(struct supervisor *k)
 {
     while (some_run(k) && !k->asked && !k->status[0] && !k->status[1]) {
         int s = sigwaitinfo(&k->signals, NULL);
@@ -138,13 +138,13 @@ static unsigned signal_below(pid_t pid, int signal, unsigned depth)
     return n;
 }
 
-static bool no_child_left(struct keeper *k)
+static bool no_child_left(struct supervisor *k)
 {
     reap(k);
     return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
 }
 
-static void wait_for_none(struct keeper *k, unsigned ms, int signal)
+static void wait_for_none(struct supervisor *k, unsigned ms, int signal)
 {
     const struct timespec moment = {.tv_nsec = 10000000};
     uint64_t end = bench_now_ns() + (uint64_t)ms * 1000000u;
@@ -156,7 +156,7 @@ static void wait_for_none(struct keeper *k, unsigned ms, int signal)
 }
 
 /* The launcher first: it knows best how to end what it started. */
-static void end_all(struct keeper *k)
+static void end_all(struct supervisor *k)
 {
     for (int i = 0; i < MOST_MAIN; i++)
         if (k->main[i])
@@ -183,7 +183,7 @@ static bool make_folder(char *path, size_t size, const char *below)
     return false;
 }
 
-static bool make_folders(struct keeper *k)
+static bool make_folders(struct supervisor *k)
 {
     const char *tmp = getenv("TMPDIR");
     if (!(tmp && *tmp && strlen(tmp) < 40 && make_folder(k->work, sizeof k->work, tmp)) &&
@@ -195,7 +195,7 @@ static bool make_folders(struct keeper *k)
 }
 
 /* From here on what is said goes to a file, and nobody who reads from runnel bench waits for us. */
-static void redirect(const struct keeper *k)
+static void redirect(const struct supervisor *k)
 {
     char path[80];
     snprintf(path, sizeof path, "%s/said", k->work);
@@ -207,7 +207,7 @@ static void redirect(const struct keeper *k)
 }
 
 /* Waits until the maker has said where the program is, and has it here, too. False: it has to be compiled here. */
-static bool take_made(struct keeper *k, const char *program)
+static bool take_made(struct supervisor *k, const char *program)
 {
     const int *made = k->peers->made[bench_peer_family(k->api)];
     const struct timespec moment = {.tv_nsec = 20000000};
@@ -219,7 +219,7 @@ static bool take_made(struct keeper *k, const char *program)
     return !k->asked && read(made[0], path, sizeof path) == sizeof path && link(path, program) == 0;
 }
 
-static void tell_made(const struct keeper *k, const char program[PROGRAM_BYTES])
+static void tell_made(const struct supervisor *k, const char program[PROGRAM_BYTES])
 {
     enum bench_peer_family f = bench_peer_family(k->api);
     for (unsigned i = 1; i < k->peers->sharers[f]; i++)
@@ -228,7 +228,7 @@ static void tell_made(const struct keeper *k, const char program[PROGRAM_BYTES])
 }
 
 /* Closes the pipes of other families, whose ends are to be seen by who waits for them. */
-static void close_others(const struct keeper *k)
+static void close_others(const struct supervisor *k)
 {
     for (int f = 0; f < BENCH_PEER_FAMILIES; f++)
         for (int i = 0; i < 2; i++)
@@ -236,8 +236,8 @@ static void close_others(const struct keeper *k)
                 close(k->peers->made[f][i]);
 }
 
-/* False: there is none, and it was said why; or the keeper is to end. */
-static bool make_program(struct keeper *k, const char program[PROGRAM_BYTES])
+/* False: there is none, and it was said why; or the supervisor is to end. */
+static bool make_program(struct supervisor *k, const char program[PROGRAM_BYTES])
 {
     enum bench_peer_family f = bench_peer_family(k->api);
     const bool shares = k->peers->made[f][0] >= 0, makes = shares && k->peers->maker[f] == k->api;
@@ -261,7 +261,7 @@ static bool make_program(struct keeper *k, const char program[PROGRAM_BYTES])
     return true;
 }
 
-static void compile_and_run(struct keeper *k)
+static void compile_and_run(struct supervisor *k)
 {
     char program[PROGRAM_BYTES] = "", reach[80];
     struct bench_words w;
@@ -289,9 +289,9 @@ static void compile_and_run(struct keeper *k)
         say_how_it_ended(k, bench_api_name(k->api), 0);
 }
 
-int bench_peer_keep(const struct bench_peers *p, unsigned api, pid_t parent)
+int bench_peer_supervise(const struct bench_peers *p, unsigned api, pid_t parent)
 {
-    struct keeper k = {.peers = p, .pair = &p->area->pair[api], .api = api};
+    struct supervisor k = {.peers = p, .pair = &p->area->pair[api], .api = api};
     /* Ctrl-C is for runnel bench; the peer's processes are ended from here, in order. */
     setpgid(0, 0);
     sigemptyset(&k.signals);
