@@ -77,7 +77,7 @@ struct rnl_group_options {
     const unsigned *ranks; /* these, ascending, with this rank; the same at all members; copied */
     size_t budget; /* bytes that each member keeps for the others, shared by all senders; 0 = 2 MiB. The same at all */
     enum rnl_group_method method;
-    unsigned flat; /* members of the largest view that needs no tree; 0 = 8. The same at all members */
+    unsigned flat; /* hosts, and members on one host, that need no binary tree; 0 = 8. The same at all members */
     rnl_group_deliver *deliver;
     rnl_group_changed *changed; /* may be NULL */
     rnl_group_ended *ended;     /* may be NULL */

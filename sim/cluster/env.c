@@ -326,6 +326,11 @@ static int32_t vc_env_pid_of(struct rnl_env *env, uint32_t rank)
     return vc_process_pid(&process_of(env)->cluster->process[rank]);
 }
 
+static uint32_t vc_env_host_of(struct rnl_env *env, uint32_t rank)
+{
+    return process_of(env)->cluster->process[rank].host->index;
+}
+
 static void vc_env_close(struct rnl_env *env)
 {
     struct vc_env *v = (struct vc_env *)(void *)env;
@@ -366,6 +371,7 @@ static const struct rnl_env_ops vc_env_ops = {
     .pid_of = vc_env_pid_of,
     .rank_address = vc_env_place,
     .alternate_address = vc_env_way,
+    .host_of = vc_env_host_of,
 };
 
 /* The way to other hosts, and the key of the job, which nobody else knows. */

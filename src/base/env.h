@@ -142,6 +142,9 @@ struct rnl_env_ops {
     /* Returns the process of `rank`, on this host, as this process would call it; 0 = unknown, or in another pid
      * namespace. NULL = no process is known. */
     int32_t (*pid_of)(struct rnl_env *, uint32_t rank);
+    /* Returns the number of the host of `rank`, which may be the own one: ranks with equal numbers share memory, others
+     * never do, and every rank of the job gets the same number. NULL = hosts have no such numbers. */
+    uint32_t (*host_of)(struct rnl_env *, uint32_t rank);
 };
 
 /* Introductions (runnel/meet.h), of an env whose peers come and go. No function waits; what comes of it are events. */

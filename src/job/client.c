@@ -336,6 +336,11 @@ static int client_alternate(struct rnl_env *env, uint32_t rank, unsigned n, stru
     return nth_address(env, rank, n + 1, out);
 }
 
+static uint32_t client_host_of(struct rnl_env *env, uint32_t rank)
+{
+    return rnl_client_of(env)->status->rank[rank].place.host;
+}
+
 static uint64_t client_liveness(struct rnl_env *env, uint32_t rank)
 {
     return atomic_load_explicit(&rnl_client_of(env)->status->rank[rank].attested_ns, memory_order_relaxed);
@@ -398,6 +403,7 @@ static const struct rnl_env_ops client_ops = {
     .rank_address = client_place,
     .alternate_address = client_alternate,
     .liveness = client_liveness,
+    .host_of = client_host_of,
 };
 
 /* Sends HELLO over the bootstrap socket, with one end of a new pair of sockets. */

@@ -125,6 +125,11 @@ static int pmix_alternate(struct rnl_env *env, uint32_t rank, unsigned n, struct
     return nth_place(env, rank, n + 1, out);
 }
 
+static uint32_t pmix_host_of(struct rnl_env *env, uint32_t rank)
+{
+    return pmix_of(env)->peer[rank].host;
+}
+
 /* Attests that every rank lives for as long as the server is there, since the server ends the job when one dies. An
  * exchange says nothing of that: who is silent for long is dead. */
 static uint64_t pmix_liveness(struct rnl_env *env, uint32_t rank)
@@ -182,6 +187,7 @@ static const struct rnl_env_ops pmix_ops = {
     .rank_address = pmix_place,
     .liveness = pmix_liveness,
     .alternate_address = pmix_alternate,
+    .host_of = pmix_host_of,
 };
 
 int rnl_pmix_start(struct rnl_pmix *p, int (*begin)(struct rnl_pmix *, int *udp), struct rnl_env **out)

@@ -9,6 +9,10 @@
  *     ranks hostile               rank 1 sends what is no message of the protocol
  *     ranks time COUNT METHOD     the last rank sends messages, each once it has got the one before, and then as many
  *                                 as it may; it prints what they take
+ *     ranks pace COUNT US         rank 1 sends COUNT messages, and the last rank takes US for each that it delivers; it
+ *                                 prints how many rank 1 sent ahead, when it had those back, and what each then took
+ *     ranks gap SILENCE [ALONE]   each rank sends now and then, for 8 times SILENCE ms, after which a silent one is
+ *                                 dead; it prints the longest time without a delivery, all but that of rank ALONE
  *     ranks part                  a group of the odd ranks beside one of all; and one more after it was left
  *
  * Ranks that are in the group to its end print "MODE: rank R agrees on HASH". */
@@ -34,6 +38,10 @@ struct state {
     unsigned pieces;                          /* of the state that have come; all, or no state */
     unsigned expected;                        /* members when all has been delivered */
     uint64_t die_at, commands; /* messages of each rank, of which all have been delivered when it is over */
+    unsigned delay_us;         /* of each delivery */
+    double last_us, gap_us;    /* when something was delivered last, and the longest time between two */
+    double ahead_us;           /* when `ahead` messages of rank 1 had been delivered */
+    uint64_t ahead;
 };
 
 static unsigned char bytes[LONGEST + 256];
@@ -44,13 +52,27 @@ static size_t length_of(unsigned rank, uint64_t i)
     return lengths[(i * 5 + rank + i / 7) % 8] >> (i % 3 == 0 ? 0 : i % 2);
 }
 
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
 static void deliver(rnl_group *g, const struct rnl_group_message *m, void *ctx)
 {
     struct state *s = ctx;
     uint64_t i = s->done[m->sender]++;
     (void)g;
-    if (s->any)
+    if (s->delay_us)
+        nanosleep(&(struct timespec){.tv_nsec = (long)s->delay_us * 1000}, NULL);
+    if (s->any) {
+        const double now = now_us();
+        s->gap_us = s->last_us > 0 && now - s->last_us > s->gap_us ? now - s->last_us : s->gap_us;
+        s->last_us = now;
+        s->ahead_us = s->done[m->sender] == s->ahead ? now : s->ahead_us;
         return;
+    }
     s->bad |= m->number != ++s->last || m->sender >= RANKS || m->n != length_of(m->sender, i) ||
               (m->n && memcmp(m->buf, bytes + (m->sender + i) % 256, m->n) != 0);
     if (s->over)
@@ -240,11 +262,69 @@ static int go_on(const void *buf, size_t n, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
-static double now_us(void)
+/* What one that is slow costs the others: nothing until their credit is used. */
+static bool pace(struct state *s, unsigned count, unsigned us)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+    const size_t budget = 256 << 10;
+    const unsigned last = rnl_size(s->ep) - 1, rank = rnl_rank(s->ep);
+    const struct rnl_buffer piece = {bytes, 8};
+    rnl_group *g;
+    s->commands = UINT64_MAX;
+    s->any = true;
+    if (!open_group(s, HANDLER, 0, budget, &g))
+        return false;
+    double begin = 0, middle = 0;
+    s->delay_us = rank == last ? us : 0;
+    for (unsigned i = 0; rank == 1 && i < count + 1; i++) { /* the first one connects */
+        int status = rnl_group_send(g, &piece, 1, i && !s->ahead ? RNL_NO_WAIT : 0);
+        if (status == RNL_NO_ROOM) {
+            s->ahead = i--;
+            continue;
+        }
+        while (i == 0 && status == 0 && s->done[1] == 0)
+            if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
+                return false;
+        if (fails("rnl_group_send", status))
+            return false;
+        begin = i == 0 ? now_us() : begin;
+        middle = i == count / 2 ? now_us() : middle;
+    }
+    const double end = now_us();
+    while (s->done[1] < count + 1)
+        if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
+            return false;
+    if (rank == 1)
+        printf("pace: %llu ahead, back after %.0f us, then %.1f us each\n", (unsigned long long)s->ahead,
+               s->ahead_us - begin, (end - middle) / (count - count / 2));
+    return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000));
+}
+
+/* For how long nothing is delivered when one of them falls silent. */
+static bool gap(struct state *s, unsigned silence_ms, unsigned alone)
+{
+    const struct rnl_buffer piece = {bytes, 8};
+    rnl_group *g;
+    s->commands = UINT64_MAX;
+    s->any = true;
+    if (!open_group(s, HANDLER, 0, 0, &g))
+        return false;
+    const double end = now_us() + 8e3 * silence_ms;
+    while (now_us() < end) {
+        const int status = rnl_group_send(g, &piece, 1, RNL_NO_WAIT);
+        if (status == RNL_ERR_REFUSED && rnl_rank(s->ep) == alone)
+            break;
+        if (status != RNL_NO_ROOM && fails("rnl_group_send", status))
+            return false;
+        const double until = now_us() + 50e3 * silence_ms / 1000;
+        while (now_us() < until) {
+            const int64_t got = rnl_wait(s->ep, 1000000);
+            if (got != RNL_TIMED_OUT && fails("rnl_wait", got))
+                return false;
+        }
+    }
+    if (rnl_rank(s->ep) != alone)
+        printf("gap: %.0f us, %u members, sequencer %u\n", s->gap_us, s->in_view, s->sequencer);
+    return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000));
 }
 
 static bool times(struct state *s, unsigned count, unsigned method)
@@ -353,7 +433,7 @@ int main(int argc, char **argv)
         bytes[i] = (unsigned char)(i * i >> 3 ^ i);
     s.hash = 1;
     s.commands = argc > 3 ? strtoull(argv[3], NULL, 10) : 40;
-    const struct rnl_options opt = {.size = sizeof opt};
+    const struct rnl_options opt = {.size = sizeof opt, .silence_ms = strcmp(mode, "gap") == 0 ? number : 0};
     if (fails("rnl_open", rnl_open(&s.ep, &opt)) ||
         fails("handler", rnl_handler_whole(s.ep, HANDLER + 1, go_on, &s, 0)))
         return 1;
@@ -366,6 +446,10 @@ int main(int argc, char **argv)
         good = joins(&s, number, argc > 4 ? (unsigned)atoi(argv[4]) : 0);
     } else if (strcmp(mode, "time") == 0) {
         good = times(&s, number, argc > 3 ? (unsigned)atoi(argv[3]) : 0);
+    } else if (strcmp(mode, "pace") == 0) {
+        good = pace(&s, number, argc > 3 ? (unsigned)atoi(argv[3]) : 0);
+    } else if (strcmp(mode, "gap") == 0) {
+        good = gap(&s, number, argc > 3 ? (unsigned)atoi(argv[3]) : RANKS);
     } else if (strcmp(mode, "slow") == 0) {
         good = slow(&s);
     } else if (strcmp(mode, "hostile") == 0) {

@@ -103,9 +103,35 @@ time_of() { # MEMBERS: tenths of a us
     sim group time 10 0 -- -n "$1" --hosts "$1" --fault delay=5us..5us
     sed -n 's/^time: .* members, \([0-9]*\)\.\([0-9]\) us .*/\1\2/p' said
 }
-few=$(time_of 16) many=$(time_of 64)
-[ "${few:-0}" -gt 0 ] && [ "${many:-0}" -gt 0 ] && [ "$many" -lt $((few * 2)) ]
-ok "a message to 64 members takes less than twice as long as to 16 (${few}, ${many} tenths of a us)" $?
+few=$(time_of 16) many=$(time_of 64) most=$(time_of 256)
+once=$((${many:-0} - ${few:-0})) twice=$((${most:-0} - ${many:-0}))
+[ "$once" -gt 0 ] && [ $((twice * 10)) -le $((once * 12)) ] && [ $((twice * 10)) -ge $((once * 8)) ]
+ok "four times the hosts add the same time to a message, from 16 to 64 to 256 ($few, $many, $most tenths of a us)" $?
+# 40 messages of 1 KiB, with their heads, from the last host to the sequencer's and from there once to each of the others:
+# that is the least.
+sim group time 20 0 -- -n 32 --hosts 4 --trace trace
+crossed=$("$runnel" sim decode trace | awk '$2 == "sent" { split($3, from, ":"); split($5, to, ":"); if (from[1] != to[1]) n += $6 } END { print n + 0 }')
+least=$((40 * 4 * (1024 + 32)))
+[ "$crossed" -ge $least ] && [ "$crossed" -le $((least * 2)) ]
+ok "a message crosses the network once for each host: 40 to eight members on each of four hosts are $crossed bytes, at least $least" $?
+# Half of a share of 64 KiB holds 124 messages of 264 bytes, and one more is on its way.
+pace_of() { # US
+    sim group pace 1000 "$1" -- -n 4 --hosts 4 --fault delay=5us..5us
+    sed -n 's/^pace: \([0-9]*\) ahead, back after \([0-9]*\) us, then \([0-9]*\)\.\([0-9]\) us each$/\1 \2 \3\4/p' said
+}
+read -r ahead quick _ <<<"$(pace_of 0)"
+for us in 100 400; do
+    read -r slow_ahead slow_quick each <<<"$(pace_of $us)"
+    [ "${slow_ahead:-0}" = 125 ] && [ "$ahead" = 125 ] && [ "$slow_quick" -le $((quick * 11 / 10)) ] &&
+        [ "$each" -ge $((us * 10)) ] && [ "$each" -le $((us * 11)) ]
+    ok "one that takes $us us a message costs the others nothing for $slow_ahead messages ($quick, $slow_quick us), then each takes $each tenths of a us" $?
+done
+for seed in 1 2 3; do # the sequencer's host falls silent: a silence time is 200 ms
+    echo 'at 300ms off 0' >off
+    sim group gap 200 0 -- -n 4 --hosts 4 --keep-going --scenario off --seed $seed
+    [ "$(grep -cE '^gap: [0-9]+ us, 3 members, sequencer 1$' said)" = 3 ] && [ "$(sed -n 's/^gap: \([0-9]*\) .*/\1/p' said | sort -n | tail -n 1)" -le 600000 ]
+    ok "the sequencer falls silent: at most 3 silence times without a delivery, seed $seed" $?
+done
 sim replica 100 -- -n 6 --hosts 3 --fault loss=2% --seed 3 && [ "$(grep '^rank' said | cut -d' ' -f4 | sort -u | wc -l)" = 1 ]
 ok 'the example, on three virtual hosts' $?
 sim latecomer 300 -- -n 4 --hosts 4 --fault loss=2% --seed 3 && one_ledger

@@ -55,6 +55,8 @@ struct world {
     struct node *node;
     struct channel channel[MEMBERS][MEMBERS];
     uint64_t kinds[RNL_ORDER_KINDS];
+    uint32_t host[MEMBERS];
+    uint32_t crossed[HISTORY][MEMBERS]; /* the epoch in which a place was last sent to that host from another one */
 };
 
 static unsigned seeds = 400;
@@ -95,6 +97,11 @@ static void do_send(void *ctx, uint32_t to, const struct rnl_order_head *head, s
     assert_true(to < n->w->size && to != n->self && !n->dead);
     n->w->kinds[head->kind]++;
     asked_again += head->kind == RNL_ORDER_JOIN && (head->flags & RNL_ORDER_ROOT);
+    if (head->kind == RNL_ORDER_MESSAGE && !n->w->evil && n->w->host[to] != n->w->host[n->self]) {
+        uint32_t *crossed = &n->w->crossed[head->seq % HISTORY][n->w->host[to]];
+        assert_true(*crossed != head->epoch);
+        *crossed = head->epoch;
+    }
     if (!n->w->node[to].dead)
         put(n->w, n->self, to, head, item ? item->data : NULL, item ? item->bytes : 0, item);
 }
@@ -221,11 +228,15 @@ static void world_new(struct world *w, uint64_t seed, bool joins)
         first[i] = true;
     }
     w->has_state = draw(w, 4) != 0;
+    const uint64_t hosts = 1 + draw(w, w->size);
+    for (uint32_t i = 0; i < w->size; i++)
+        w->host[i] = (uint32_t)draw(w, hosts);
     for (uint32_t i = 0; i < w->size; i++) {
         struct node *n = &w->node[i];
         const struct rnl_order_options opt = {.self = i,
                                               .size = w->size,
                                               .first = first,
+                                              .host = hosts > 1 ? w->host : NULL,
                                               .budget = w->budget,
                                               .small = 100,
                                               .flat = flat,

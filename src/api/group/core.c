@@ -49,12 +49,17 @@ struct rnl_order *rnl_order_new(const struct rnl_order_options *opt, const struc
     o->ack_bytes = o->share / 4 < ACK_BYTES_MAX ? o->share / 4 : ACK_BYTES_MAX;
     o->member = calloc(opt->size, sizeof *o->member);
     o->view = calloc(opt->size, sizeof *o->view);
+    o->by_host = calloc(opt->size, sizeof *o->by_host);
+    o->host_begin = calloc(opt->size + 1, sizeof *o->host_begin);
     o->log = calloc(places, sizeof(struct rnl_order_item *));
     o->opt.first = NULL;
-    if (!o->member || !o->view || !o->log || !put_first(o, opt->first)) {
+    o->opt.host = NULL;
+    if (!o->member || !o->view || !o->by_host || !o->host_begin || !o->log || !put_first(o, opt->first)) {
         rnl_order_free(o);
         return NULL;
     }
+    for (uint32_t i = 0; i < opt->size; i++)
+        o->member[i].host = opt->host ? opt->host[i] : 0;
     return o;
 }
 
@@ -85,6 +90,8 @@ void rnl_order_free(struct rnl_order *o)
         }
     free(o->log);
     free(o->view);
+    free(o->by_host);
+    free(o->host_begin);
     free(o->member);
     free(o);
 }

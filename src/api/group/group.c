@@ -231,16 +231,23 @@ static struct rnl_group *new_group(rnl_endpoint *ep, const struct rnl_group_opti
         g->rank[i] = opt->count ? opt->ranks[i] : i;
         g->member[g->rank[i]] = i;
     }
+    const bool numbered = ep->env->ops->size > offsetof(struct rnl_env_ops, host_of) && ep->env->ops->host_of;
     bool *first = opt->first_count ? calloc(members, sizeof *first) : NULL;
-    if (opt->first_count && !first) {
+    uint32_t *host = numbered ? calloc(members, sizeof *host) : NULL;
+    if ((opt->first_count && !first) || (numbered && !host)) {
+        free(first);
+        free(host);
         rnl_group_free(g);
         return NULL;
     }
     for (uint32_t i = 0; i < opt->first_count; i++)
         first[g->member[opt->first_ranks[i]]] = true;
+    for (uint32_t i = 0; host && i < members; i++)
+        host[i] = ep->env->ops->host_of(ep->env, g->rank[i]);
     const struct rnl_order_options order = {.self = g->member[ep->rank],
                                             .size = members,
                                             .first = first,
+                                            .host = host,
                                             .budget = opt->budget ? opt->budget : BUDGET,
                                             .small = 0,
                                             .flat = opt->flat,
@@ -248,6 +255,7 @@ static struct rnl_group *new_group(rnl_endpoint *ep, const struct rnl_group_opti
                                             .majority = opt->flags & RNL_GROUP_MAJORITY ? 1 : 0};
     g->order = rnl_order_new(&order, &ops, g);
     free(first);
+    free(host);
     if (g->order)
         return g;
     rnl_group_free(g);

@@ -9,35 +9,7 @@
 
 static bool is_flat(const struct rnl_order *o)
 {
-    return o->in_view <= o->opt.flat;
-}
-
-/* From whom this member gets what `root` sends to all. */
-static uint32_t parent_of(const struct rnl_order *o, uint32_t root)
-{
-    if (is_flat(o) || root == o->opt.self)
-        return root;
-    uint32_t n = o->in_view, at = o->member[root].at;
-    uint32_t r = (o->member[o->opt.self].at + n - at) % n;
-    return o->view[((r - 1) / 2 + at) % n];
-}
-
-/* Sends to all but `but` what `root` sends to all, as far as it is this member's part. */
-static void send_to_all(struct rnl_order *o, uint32_t root, uint32_t but, const struct rnl_order_head *head,
-                        struct rnl_order_item *item)
-{
-    if (is_flat(o)) {
-        for (uint32_t i = 0; root == o->opt.self && i < o->in_view; i++)
-            if (o->view[i] != but)
-                send_head(o, o->view[i], head, item);
-        return;
-    }
-    uint32_t n = o->in_view, at = o->member[root].at;
-    uint32_t r = (o->member[o->opt.self].at + n - at) % n;
-    for (uint32_t child = 2 * r + 1; child <= 2 * r + 2 && child < n; child++) {
-        send_head(o, o->view[(child + at) % n], head, item);
-        o->stats.forwarded += root != o->opt.self;
-    }
+    return o->is_flat;
 }
 
 /* The head of what tells of a place: how much is stable goes with it. */
@@ -67,7 +39,7 @@ static void give_place(struct rnl_order *o, struct rnl_order_item *item, enum rn
         accept.kind = RNL_ORDER_ACCEPT;
         send_head(o, sender, &accept, NULL);
     }
-    send_to_all(o, o->opt.self, apart ? sender : UINT32_MAX, &head, kind == RNL_ORDER_MESSAGE ? item : NULL);
+    rnl_order_to_all(o, o->opt.self, apart ? sender : UINT32_MAX, &head, kind == RNL_ORDER_MESSAGE ? item : NULL);
     rnl_order_advance(o);
 }
 
@@ -90,7 +62,7 @@ void rnl_order_place_own(struct rnl_order *o, struct rnl_order_item *item)
     struct rnl_order_head head = head_of(o, method, 0);
     head.lseq = item->lseq;
     if (method == RNL_ORDER_BB)
-        send_to_all(o, o->opt.self, UINT32_MAX, &head, item);
+        rnl_order_to_all(o, o->opt.self, UINT32_MAX, &head, item);
     else
         send_head(o, o->sequencer, &head, method == RNL_ORDER_PB ? item : NULL);
 }
@@ -128,7 +100,7 @@ void rnl_order_note_ack(struct rnl_order *o, uint32_t member, uint64_t seq)
         return;
     o->unannounced = 0;
     struct rnl_order_head head = head_of(o, RNL_ORDER_STABLE, o->stable);
-    send_to_all(o, o->opt.self, UINT32_MAX, &head, NULL);
+    rnl_order_to_all(o, o->opt.self, UINT32_MAX, &head, NULL);
 }
 
 void rnl_order_acknowledge(struct rnl_order *o)
@@ -281,12 +253,12 @@ static bool take_message(struct rnl_order *o, uint32_t from, const struct rnl_or
 {
     uint32_t sender = head->member, root = head->flags & RNL_ORDER_ROOT ? sender : o->sequencer;
     if (!item || sender >= o->opt.size || !o->member[sender].in_view || root == o->opt.self ||
-        from != parent_of(o, root) || !fits(o, head)) {
+        from != rnl_order_parent(o, root) || !fits(o, head)) {
         rnl_order_item_drop(o, item);
         return false;
     }
     take_stable(o, head);
-    send_to_all(o, root, UINT32_MAX, head, item);
+    rnl_order_to_all(o, root, UINT32_MAX, head, item);
     item->sender = sender;
     item->lseq = head->lseq;
     if (sender == o->opt.self) {
@@ -311,7 +283,7 @@ static bool take_place(struct rnl_order *o, const struct rnl_order_head *head)
     rnl_order_log_put(o, head->seq, item);
     struct rnl_order_head out = place_head(o, RNL_ORDER_MESSAGE, item);
     out.flags = RNL_ORDER_ROOT;
-    send_to_all(o, o->opt.self, UINT32_MAX, &out, item);
+    rnl_order_to_all(o, o->opt.self, UINT32_MAX, &out, item);
     rnl_order_advance(o);
     return true;
 }
@@ -333,9 +305,9 @@ static bool take_bare(struct rnl_order *o, uint32_t from, const struct rnl_order
     case RNL_ORDER_ACCEPT:
         return of_sequencer && take_accept(o, head);
     case RNL_ORDER_STABLE:
-        if (from != parent_of(o, o->sequencer) || o->sequencer == o->opt.self)
+        if (from != rnl_order_parent(o, o->sequencer) || o->sequencer == o->opt.self)
             return false;
-        send_to_all(o, o->sequencer, UINT32_MAX, head, NULL);
+        rnl_order_to_all(o, o->sequencer, UINT32_MAX, head, NULL);
         take_stable(o, head);
         return true;
     default:

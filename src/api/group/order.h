@@ -14,7 +14,9 @@
  *   BB   its sender sends it to all, and the sequencer its place
  *   GSB  its sender asks for a place first, and then sends it to all with it
  *
- * Views of more than FLAT members send along a binary tree from whoever sends to all, in which PB and GSB are used.
+ * Views of more than FLAT members, and those with several members on one of several hosts, send along a tree from
+ * whoever sends to all, in which PB and GSB are used: from host to host, and below one member of each host to the others
+ * there.
  *
  * Each member keeps a message until all members of the view have delivered it. A sender sends only while at most
  * half of its share of the budget is kept for it, so a member that takes nothing in holds back all senders, and
@@ -44,7 +46,7 @@ enum {
     RNL_ORDER_ITEM_COST = 256,           /* bytes that an item counts besides its own */
     RNL_ORDER_MESSAGE_MAX = 1024 * 1024, /* bytes of a message */
     RNL_ORDER_STATE_MAX = 1 << 30,       /* bytes of the state that is sent to who joins */
-    RNL_ORDER_FLAT = 8                   /* members of the largest view without a tree */
+    RNL_ORDER_FLAT = 8                   /* the most members or hosts that are no binary tree */
 };
 
 enum rnl_order_kind {
@@ -126,13 +128,15 @@ struct rnl_order_ops {
 };
 
 struct rnl_order_options {
-    uint32_t self, size; /* the members are 0 to size - 1 */
-    const bool *first;   /* those of the first view, by member; NULL = all. Others join in rnl_order_begin */
-    uint64_t budget;     /* bytes that each member keeps, shared by all senders */
-    uint32_t small;      /* bytes up to which PB is used; 0 = the default */
-    uint32_t flat;       /* members of the largest view without a tree; 0 = RNL_ORDER_FLAT */
-    uint8_t method;      /* RNL_ORDER_PB, _BB or _ASK; 0 = as size and members suggest */
-    uint8_t majority;    /* 1 = a view has more than half of the members of the last one, or the group ends */
+    uint32_t self, size;  /* the members are 0 to size - 1 */
+    const bool *first;    /* those of the first view, by member; NULL = all. Others join in rnl_order_begin */
+    const uint32_t *host; /* of each member, the same at all of them: those with one number are near each other. NULL =
+                             all are */
+    uint64_t budget;      /* bytes that each member keeps, shared by all senders */
+    uint32_t small;       /* bytes up to which PB is used; 0 = the default */
+    uint32_t flat;        /* the most members or hosts that are no binary tree; 0 = RNL_ORDER_FLAT */
+    uint8_t method;       /* RNL_ORDER_PB, _BB or _ASK; 0 = as size and members suggest */
+    uint8_t majority;     /* 1 = a view has more than half of the members of the last one, or the group ends */
 };
 
 struct rnl_order_stats {

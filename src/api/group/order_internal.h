@@ -30,7 +30,8 @@ struct member {
     uint64_t acked;                  /* sequencer: delivered there */
     uint64_t kept_bytes;             /* cost of its messages in the log */
     uint32_t kept;                   /* number of them */
-    uint32_t at;                     /* in the view */
+    uint32_t host;                   /* as options give it */
+    uint32_t host_at, at;            /* in the view: of its host in the order of hosts, and of itself in by_host */
     uint32_t mark;                   /* that was set last */
     struct list queue;               /* its BB messages that have no place yet */
     struct list awaited;             /* places of its BB messages that have not come; not ready */
@@ -45,8 +46,12 @@ struct rnl_order {
 
     /* the view */
     uint32_t *view, in_view; /* its members, the oldest first */
-    uint32_t mark;           /* to meet each member once */
-    uint32_t epoch;          /* of the view */
+    uint32_t *by_host;       /* the same, with those of one host together */
+    uint32_t *host_begin;    /* of each host in by_host, and where the last one ends */
+    uint32_t hosts;
+    bool is_flat;   /* whoever sends to all sends straight to each */
+    uint32_t mark;  /* to meet each member once */
+    uint32_t epoch; /* of the view */
     uint32_t sequencer;
     uint32_t promised, coordinator; /* the attempt agreed to last, and whose it is */
     bool flushing, ended, delivering, leaves;
@@ -146,6 +151,16 @@ void rnl_order_place_own(struct rnl_order *o, struct rnl_order_item *item); /* a
 void rnl_order_note_ack(struct rnl_order *o, uint32_t member, uint64_t seq);
 void rnl_order_acknowledge(struct rnl_order *o);
 void rnl_order_normal(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head,
+                      struct rnl_order_item *item);
+
+/* ---- tree.c ---- */
+
+/* The view has changed. */
+void rnl_order_tree(struct rnl_order *o);
+/* From whom this member gets what `root` sends to all. */
+uint32_t rnl_order_parent(const struct rnl_order *o, uint32_t root);
+/* Sends on what `root` sends to all, as far as it is this member's part; where none is passed on, not to `but`. */
+void rnl_order_to_all(struct rnl_order *o, uint32_t root, uint32_t but, const struct rnl_order_head *head,
                       struct rnl_order_item *item);
 
 /* ---- join.c ---- */

@@ -438,12 +438,12 @@ void rnl_order_view_reached(struct rnl_order *o, const struct rnl_order_item *it
         memcpy(&member, item->data + (k + 1) * sizeof member, sizeof member);
         struct member *m = &o->member[member & ~RNL_ORDER_NEW];
         o->view[k] = member & ~RNL_ORDER_NEW;
-        m->at = k;
         m->newly = member & RNL_ORDER_NEW;
         m->in_view = m->was = true;
         m->joins = m->dropped = false;
     }
     o->sequencer = o->in_view ? o->view[0] : UINT32_MAX;
+    rnl_order_tree(o);
     o->install_due = o->flushing && o->epoch == o->promised;
 }
 
