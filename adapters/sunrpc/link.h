@@ -45,7 +45,7 @@ struct rnl_rpc_link_ops {
      * for all its links, and looks once more with `here`. */
     void (*arm)(struct rnl_rpc_link *, enum rnl_rpc_arming);
     void (*drain)(struct rnl_rpc_link *); /* takes the bytes off the descriptor; finds out whether the peer is gone */
-    /* -- forking: NULL where a child cannot use the link -- */
+    /* -- forking, by the thread that serves a call -- */
     /* From here on a forked child may write records while this process does: each claims the link for a whole one. */
     void (*share)(struct rnl_rpc_link *);
     bool (*claim)(struct rnl_rpc_link *); /* returns false if the link is broken */

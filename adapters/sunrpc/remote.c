@@ -30,7 +30,7 @@ enum {
 };
 static const uint64_t doubt_most_ns = 3000000000; /* a process that lives answers within half a second */
 
-struct rnl_rpc_remote_state rnl_rpc_remote_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .arrivals = -1};
+struct rnl_rpc_remote_state rnl_rpc_remote_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .arrivals = -1, .relays = -1};
 #define S rnl_rpc_remote_state
 _Atomic unsigned rnl_rpc_remote_links;
 static pthread_cond_t news; /* somebody is to be reached */
@@ -67,14 +67,14 @@ void rnl_rpc_remote_ring(struct rnl_rpc_remote *f)
 
 /* ---- peers ---- */
 
-struct rnl_rpc_remote *rnl_rpc_remote_new(unsigned peer, bool is_server)
+struct rnl_rpc_remote *rnl_rpc_remote_new(unsigned peer, bool is_server, const struct rnl_rpc_link_ops *ops)
 {
     struct rnl_rpc_remote *f = peer < S.count && !S.peers[peer] ? calloc(1, sizeof *f) : NULL;
     if (!f)
         return NULL;
-    f->link.ops = &rnl_rpc_remote_ops;
+    f->link.ops = ops;
     f->link.remote = true;
-    f->link.fd = f->ring = f->watched = -1;
+    f->link.fd = f->ring = f->watched = f->relay = -1;
     f->peer = peer;
     f->is_server = is_server;
     f->end = &f->first;
@@ -109,6 +109,9 @@ void rnl_rpc_remote_drop(struct rnl_rpc_remote *f)
 void rnl_rpc_remote_free(struct rnl_rpc_remote *f)
 {
     rnl_rpc_remote_drop(f);
+    rnl_rpc_remote_relay_forget(f);
+    if (f->relay >= 0)
+        close(f->relay);
     if (f->open)
         free(f->open);
     while (f->first) {
@@ -122,6 +125,21 @@ void rnl_rpc_remote_free(struct rnl_rpc_remote *f)
     free(f);
 }
 
+static const char *why_dead(const struct rnl_peer_info *info)
+{
+    if (info->reason != RNL_DEATH_NEVER_JOINED)
+        return "its server has gone";
+    switch (info->detail) {
+    case RNL_ERR_REFUSED:
+        return "the daemon of its server's host does not admit this user";
+    case RNL_ERR_UNREACHABLE:
+        return "the daemons of the two hosts do not reach each other: one of them is missing, has no key or another "
+               "one (see `runnel key`)";
+    default:
+        return "the daemons did not introduce the two processes";
+    }
+}
+
 static void on_death(void *arg, unsigned peer, enum rnl_death_reason reason)
 {
     (void)arg, (void)reason;
@@ -132,7 +150,7 @@ static void on_death(void *arg, unsigned peer, enum rnl_death_reason reason)
     struct rnl_rpc_remote *f = S.peers[peer];
     struct rnl_peer_info info;
     if (S.lib->peer(S.ep, peer, &info) == 0)
-        f->why = rnl_rpc_remote_why_dead(&info);
+        f->why = why_dead(&info);
     rnl_rpc_remote_drop(f);
     if (f->is_server && f->link.fd < 0) /* nobody has been acknowledged of it */
         rnl_rpc_remote_free(f);
@@ -262,6 +280,16 @@ int rnl_rpc_remote_send(struct rnl_rpc_remote *f, unsigned kind, bool last, cons
     return -1;
 }
 
+void rnl_rpc_remote_greet(void)
+{
+    struct rnl_peer_info info;
+    for (unsigned i = 1; i < S.count; i++) {
+        struct rnl_rpc_remote *f = S.peers[i];
+        if (f && f->coming && !f->said_hello && S.lib->peer(S.ep, i, &info) == 0 && info.state == RNL_PEER_UP)
+            f->said_hello = rnl_rpc_remote_send(f, RNL_RPC_REMOTE_HELLO, false, f->token, sizeof f->token, false) != 0;
+    }
+}
+
 /* ---- progress ---- */
 
 void rnl_rpc_remote_pump(void)
@@ -373,35 +401,57 @@ bool rnl_rpc_remote_wait(struct rnl_rpc_remote *f, bool (*ready)(struct rnl_rpc_
     return is;
 }
 
-static void keep_coming(void)
+void rnl_rpc_remote_news(void)
 {
-    struct pollfd fd = {.fd = -1, .events = POLLIN};
+    pthread_cond_signal(&news);
+}
+
+/* One turn while somebody comes, or what a child has said waits for room. */
+static void keep_coming(bool hears_children)
+{
+    struct pollfd fds[2] = {{.fd = -1, .events = POLLIN}, {.fd = hears_children ? S.relays : -1, .events = POLLIN}};
     const struct timespec t = {0, COMING_NS};
     rnl_rpc_remote_greet();
-    const bool is_armed = S.lib->arm(S.ep, &fd.fd) == 0;
+    const bool is_armed = S.lib->arm(S.ep, &fds[0].fd) == 0;
     pthread_mutex_unlock(&S.lock);
     if (is_armed)
-        (void)syscall(SYS_ppoll, &fd, 1, &t, NULL, 8);
+        (void)syscall(SYS_ppoll, fds, 2, &t, NULL, 8);
     pthread_mutex_lock(&S.lock);
     rnl_rpc_remote_pump();
 }
 
-/* Peers are answered and what was lost is sent again, although the program does something else for long; and servers
- * are reached while calls still go the old way. */
+/* One turn while there are children that may reply. */
+static void keep_listening(void)
+{
+    struct pollfd fd = {.fd = S.relays, .events = POLLIN};
+    const struct timespec t = {0, KEEP_NS};
+    pthread_mutex_unlock(&S.lock);
+    (void)syscall(SYS_ppoll, &fd, 1, &t, NULL, 8);
+    pthread_mutex_lock(&S.lock);
+}
+
+/* Peers are answered and what was lost is sent again, although the program does something else for long; servers are
+ * reached while calls still go the old way; and what children reply is passed on. */
 static void *keep(void *none)
 {
     pthread_mutex_lock(&S.lock);
     for (;;) {
         struct timespec until;
-        if (S.coming) {
-            keep_coming();
+        bool waits;
+        const bool children = rnl_rpc_remote_relay(&waits);
+        if (S.coming || waits) {
+            keep_coming(children && !waits);
             continue;
         }
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += KEEP_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        (void)pthread_cond_timedwait(&news, &S.lock, &until);
+        if (children) {
+            keep_listening();
+        } else {
+            clock_gettime(CLOCK_MONOTONIC, &until);
+            until.tv_nsec += KEEP_NS;
+            until.tv_sec += until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+            (void)pthread_cond_timedwait(&news, &S.lock, &until);
+        }
         if (rnl_rpc_now_ns() - S.pumped_ns >= KEEP_NS)
             rnl_rpc_remote_pump();
     }
@@ -417,12 +467,14 @@ static void before_fork(void)
 }
 static void after_fork(void)
 {
+    rnl_rpc_remote_forked(false);
     pthread_mutex_unlock(&S.lock);
 }
 /* The endpoint stays the parent's, and so do its peers: a child that wants some opens one of its own. */
 static void in_child(void)
 {
     forks++;
+    rnl_rpc_remote_forked(true);
     S.ep = NULL;
     S.peers = NULL;
     S.count = S.coming = 0;

@@ -31,7 +31,7 @@ struct rnl_rpc_link *rnl_rpc_remote_reach(const char *service, const char token[
     if (rnl_rpc_remote_open(why)) {
         *why = "this process has no room for another peer";
         if (S.lib->reach(S.ep, service, 0, &peer) >= 0) {
-            f = rnl_rpc_remote_new(peer, false);
+            f = rnl_rpc_remote_new(peer, false, &rnl_rpc_remote_ops);
             if (!f)
                 (void)S.lib->leave(S.ep, peer);
         }
@@ -50,31 +50,6 @@ struct rnl_rpc_link *rnl_rpc_remote_reach(const char *service, const char token[
     }
     pthread_mutex_unlock(&S.lock);
     return f ? &f->link : NULL;
-}
-
-const char *rnl_rpc_remote_why_dead(const struct rnl_peer_info *info)
-{
-    if (info->reason != RNL_DEATH_NEVER_JOINED)
-        return "its server has gone";
-    switch (info->detail) {
-    case RNL_ERR_REFUSED:
-        return "the daemon of its server's host does not admit this user";
-    case RNL_ERR_UNREACHABLE:
-        return "the daemons of the two hosts do not reach each other: one of them is missing, has no key or another "
-               "one (see `runnel key`)";
-    default:
-        return "the daemons did not introduce the two processes";
-    }
-}
-
-void rnl_rpc_remote_greet(void)
-{
-    struct rnl_peer_info info;
-    for (unsigned i = 1; i < S.count; i++) {
-        struct rnl_rpc_remote *f = S.peers[i];
-        if (f && f->coming && !f->said_hello && S.lib->peer(S.ep, i, &info) == 0 && info.state == RNL_PEER_UP)
-            f->said_hello = rnl_rpc_remote_send(f, RNL_RPC_REMOTE_HELLO, false, f->token, sizeof f->token, false) != 0;
-    }
 }
 
 int rnl_rpc_remote_is_up(struct rnl_rpc_link *link, const char **why)
@@ -102,7 +77,7 @@ int rnl_rpc_remote_is_up(struct rnl_rpc_link *link, const char **why)
 static int on_connection_request(void *ctx, unsigned peer, const struct rnl_cred *cred)
 {
     (void)ctx;
-    struct rnl_rpc_remote *f = rnl_rpc_remote_new(peer, true);
+    struct rnl_rpc_remote *f = rnl_rpc_remote_new(peer, true, &rnl_rpc_remote_ops);
     if (!f)
         return 1;
     f->uid = cred->uid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * remote_internal.h - the state of links between hosts, of remote.c (the endpoint and its peers), remote_link.c
- * (records) and remote_find.c (how the two find each other).
+ * (records), remote_fork.c (replies of forked children) and remote_find.c (how the two find each other).
  *
  * A message begins with one word, in network order: its kind in the upper byte, RNL_RPC_REMOTE_LAST in the lower.
  *
@@ -54,6 +54,9 @@ struct rnl_rpc_remote {
     bool said_hello, flushed, coming;
     const char *why; /* it has died */
     unsigned forks;  /* of the process whose link it is */
+    int relay;       /* in a child that was forked for a call: where its replies go; -1 = none */
+    bool writing;    /* the program writes a record to a link that is shared */
+    bool relaying;   /* a child's is on its way */
     uid_t uid;
     uint64_t began_ns;
     int watched;       /* a connection whose end makes the peer's life doubtful; -1 = none */
@@ -74,6 +77,12 @@ static inline struct rnl_rpc_remote *rnl_rpc_remote_of(struct rnl_rpc_link *link
     return (struct rnl_rpc_remote *)(void *)link;
 }
 
+/* Whether the peer has taken enough for another part. Under the lock. */
+static inline bool rnl_rpc_remote_has_room(const struct rnl_rpc_remote *f)
+{
+    return f->sent + RNL_RPC_REMOTE_BYTES + RNL_RPC_REMOTE_PART - f->acknowledged <= RNL_RPC_REMOTE_WINDOW;
+}
+
 /* ---- remote.c ---- */
 
 struct rnl_rpc_remote_state {
@@ -84,6 +93,7 @@ struct rnl_rpc_remote_state {
     unsigned count;  /* of peers */
     unsigned coming; /* clients' links that are not up yet */
     int arrivals;    /* an eventfd: somebody has come; -1 = this process does not serve */
+    int relays;      /* an epoll of what children say; -1 = none yet */
     uint64_t pumped_ns;
     char service[48];
 };
@@ -91,7 +101,7 @@ extern struct rnl_rpc_remote_state rnl_rpc_remote_state;
 
 /* Opens the endpoint. Returns false with *why set if it cannot. Under the lock. */
 bool rnl_rpc_remote_open(const char **why);
-struct rnl_rpc_remote *rnl_rpc_remote_new(unsigned peer, bool is_server);
+struct rnl_rpc_remote *rnl_rpc_remote_new(unsigned peer, bool is_server, const struct rnl_rpc_link_ops *ops);
 /* Whether the thread drives the endpoint, so that this client's link comes up. Under the lock. */
 void rnl_rpc_remote_coming(struct rnl_rpc_remote *, bool);
 /* Makes link->fd and, for a server, *sock. */
@@ -108,11 +118,21 @@ void rnl_rpc_remote_drop(struct rnl_rpc_remote *);
 void rnl_rpc_remote_free(struct rnl_rpc_remote *);
 /* Waits, under no lock, until ready(f), which is called under the lock; false if deadline_ns passed or f is broken. */
 bool rnl_rpc_remote_wait(struct rnl_rpc_remote *, bool (*ready)(struct rnl_rpc_remote *), uint64_t deadline_ns);
-
-/* ---- remote_find.c ---- */
+void rnl_rpc_remote_news(void); /* the thread looks what there is to do */
 /* Says to servers that were reached who comes. Under the lock. */
 void rnl_rpc_remote_greet(void);
-const char *rnl_rpc_remote_why_dead(const struct rnl_peer_info *);
+
+/* ---- remote_fork.c ---- */
+/* The thread that serves a call of f is going to fork. Returns false if the child cannot reply. */
+bool rnl_rpc_remote_share(struct rnl_rpc_remote *f);
+void rnl_rpc_remote_forked(bool is_child); /* under the lock, in both */
+/* In a child: room for more of a record, and its end. They return false if there is no memory, or nobody to take it. */
+bool rnl_rpc_remote_child_room(struct rnl_rpc_remote *f);
+bool rnl_rpc_remote_child_end(struct rnl_rpc_remote *f);
+/* Passes on what children have said, without waiting. Returns whether there are any that may say more; *waits:
+ * something waits for room. Under the lock. */
+bool rnl_rpc_remote_relay(bool *waits);
+void rnl_rpc_remote_relay_forget(const struct rnl_rpc_remote *f); /* it is freed; under the lock */
 
 /* ---- remote_link.c ---- */
 extern const struct rnl_rpc_link_ops rnl_rpc_remote_ops;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * remote_link.c - records between hosts. A part is written in private memory and sent when it is full or the record
- * ends; parts that came lie in private memory, too, so they may be read in place. In a child of the process whose link
- * it is a link is broken. */
+ * ends; parts that came lie in private memory, too, so they may be read in place. A child of the process whose link it
+ * is reads nothing from it, and writes to it only if it was forked for a call (remote_fork.c). */
 #include "remote_internal.h"
 
 #include "base/error.h"
@@ -21,9 +21,15 @@ static const uint64_t rest_ns = 35000000000u; /* the rest of a record comes with
 
 static bool is_broken(struct rnl_rpc_remote *f)
 {
-    if (rnl_rpc_remote_is_forked(&f->link))
+    if (rnl_rpc_remote_is_forked(&f->link) && f->relay < 0)
         f->link.broken = true;
     return f->link.broken;
+}
+
+/* Whether this process has no part in what comes. */
+static bool is_deaf(struct rnl_rpc_remote *f)
+{
+    return is_broken(f) || rnl_rpc_remote_is_forked(&f->link);
 }
 
 static uint64_t deadline_of(const struct rnl_rpc_link *link)
@@ -33,16 +39,11 @@ static uint64_t deadline_of(const struct rnl_rpc_link *link)
 
 /* ---- writing ---- */
 
-static bool has_room(struct rnl_rpc_remote *f)
-{
-    return f->sent + RNL_RPC_REMOTE_BYTES + RNL_RPC_REMOTE_PART - f->acknowledged <= RNL_RPC_REMOTE_WINDOW;
-}
-
 /* Whether a part of any length can be sent: the peer has taken enough, and the network takes it. */
 static bool can_send(struct rnl_rpc_remote *f)
 {
     struct rnl_room_info room = {.size = sizeof room};
-    return has_room(f) && S.lib->room(S.ep, f->peer, &room) == 0 && room.lacks == 0 &&
+    return rnl_rpc_remote_has_room(f) && S.lib->room(S.ep, f->peer, &room) == 0 && room.lacks == 0 &&
            room.bound >= RNL_RPC_REMOTE_BYTES + sizeof(uint32_t);
 }
 
@@ -54,7 +55,7 @@ static bool send_part(struct rnl_rpc_remote *f, bool last)
     for (;;) {
         int sent = 0;
         pthread_mutex_lock(&S.lock);
-        if (has_room(f) && !is_broken(f))
+        if (rnl_rpc_remote_has_room(f) && !is_broken(f))
             sent = rnl_rpc_remote_send(f, RNL_RPC_REMOTE_DATA, last, f->room, n, false);
         if (sent > 0)
             f->sent += n + RNL_RPC_REMOTE_PART;
@@ -81,6 +82,8 @@ static bool send_part(struct rnl_rpc_remote *f, bool last)
 static bool remote_room(struct rnl_rpc_link *link)
 {
     struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
+    if (rnl_rpc_remote_is_forked(link))
+        return !is_broken(f) && rnl_rpc_remote_child_room(f);
     if (is_broken(f) || (!f->room && !(f->room = malloc(RNL_RPC_REMOTE_BYTES))))
         return false;
     if (link->out_at && !send_part(f, false))
@@ -94,6 +97,8 @@ static bool remote_room(struct rnl_rpc_link *link)
 static bool remote_end(struct rnl_rpc_link *link)
 {
     struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
+    if (rnl_rpc_remote_is_forked(link))
+        return !is_broken(f) && rnl_rpc_remote_child_end(f);
     if (is_broken(f) || !send_part(f, true))
         return false;
     f->begun = false;
@@ -150,7 +155,7 @@ static void leave_part(struct rnl_rpc_remote *f)
     pthread_mutex_lock(&S.lock);
     f->taken += f->open->n + RNL_RPC_REMOTE_PART;
     const uint64_t word = htobe64(f->taken);
-    if (f->taken - f->taken_advertised >= ADVERTISE_BYTES && !is_broken(f) &&
+    if (f->taken - f->taken_advertised >= ADVERTISE_BYTES && !is_deaf(f) &&
         rnl_rpc_remote_send(f, RNL_RPC_REMOTE_TAKEN, false, &word, sizeof word, false) > 0)
         f->taken_advertised = f->taken;
     pthread_mutex_unlock(&S.lock);
@@ -197,14 +202,14 @@ static bool remote_leave(struct rnl_rpc_link *link)
 
 static bool remote_wait(struct rnl_rpc_link *link, uint64_t deadline_ns)
 {
-    return !is_broken(rnl_rpc_remote_of(link)) && rnl_rpc_remote_wait(rnl_rpc_remote_of(link), has_part, deadline_ns);
+    return !is_deaf(rnl_rpc_remote_of(link)) && rnl_rpc_remote_wait(rnl_rpc_remote_of(link), has_part, deadline_ns);
 }
 
 static void remote_arm(struct rnl_rpc_link *link, enum rnl_rpc_arming how)
 {
     pthread_mutex_lock(&S.lock);
     link->armed = (uint8_t)how;
-    if (how != RNL_RPC_ARM_NONE && !is_broken(rnl_rpc_remote_of(link)))
+    if (how != RNL_RPC_ARM_NONE && !is_deaf(rnl_rpc_remote_of(link)))
         rnl_rpc_remote_arm();
     pthread_mutex_unlock(&S.lock);
 }
@@ -214,7 +219,7 @@ static void remote_drain(struct rnl_rpc_link *link)
     struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
     char bytes[64];
     ssize_t n;
-    if (is_broken(f))
+    if (is_deaf(f))
         return;
     if (!f->is_server) {
         (void)!read(link->fd, bytes, 8);
@@ -235,6 +240,47 @@ static void remote_close(struct rnl_rpc_link *link)
     pthread_mutex_unlock(&S.lock);
 }
 
+/* ---- forking ---- */
+
+static void remote_share(struct rnl_rpc_link *link)
+{
+    link->shared = true;
+    (void)rnl_rpc_remote_share(rnl_rpc_remote_of(link));
+}
+
+static bool is_free(struct rnl_rpc_remote *f)
+{
+    return !f->relaying;
+}
+
+static bool remote_claim(struct rnl_rpc_link *link)
+{
+    struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
+    const uint64_t deadline = deadline_of(link);
+    if (rnl_rpc_remote_is_forked(link))
+        return !is_broken(f);
+    for (;;) {
+        const uint64_t now = rnl_rpc_now_ns();
+        pthread_mutex_lock(&S.lock);
+        const bool is = is_free(f);
+        f->writing = is;
+        pthread_mutex_unlock(&S.lock);
+        if (is || is_broken(f) || now >= deadline)
+            return is;
+        if (link->blocked)
+            link->blocked(link);
+        (void)rnl_rpc_remote_wait(f, is_free, now + TRY_MS * (uint64_t)1000000);
+    }
+}
+
+static void remote_release(struct rnl_rpc_link *link)
+{
+    pthread_mutex_lock(&S.lock);
+    rnl_rpc_remote_of(link)->writing = false;
+    pthread_mutex_unlock(&S.lock);
+    rnl_rpc_remote_news();
+}
+
 static bool is_flushed(struct rnl_rpc_remote *f)
 {
     return f->flushed;
@@ -248,7 +294,7 @@ void rnl_rpc_remote_flush(struct rnl_rpc_link *link)
     int sent = 0;
     if (!link->remote)
         return;
-    while (sent == 0 && !is_broken(f) && rnl_rpc_now_ns() < deadline) {
+    while (sent == 0 && !is_deaf(f) && rnl_rpc_now_ns() < deadline) {
         pthread_mutex_lock(&S.lock);
         f->flushed = false;
         rnl_rpc_remote_pump();
@@ -270,5 +316,8 @@ const struct rnl_rpc_link_ops rnl_rpc_remote_ops = {
     .wait = remote_wait,
     .arm = remote_arm,
     .drain = remote_drain,
+    .share = remote_share,
+    .claim = remote_claim,
+    .release = remote_release,
     .close = remote_close,
 };

@@ -73,8 +73,7 @@ void rnl_rpc_server_before_fork(void)
     struct rnl_rpc_server *s = serving;
     if (!s || !s->link || s->link->broken)
         return;
-    if (s->link->ops->share)
-        s->link->ops->share(s->link);
+    s->link->ops->share(s->link);
     if (!s->link->in_open)
         return;
     struct rest *rest = take_rest(s->link);

@@ -175,6 +175,13 @@ tell many 'total'
 [[ $answer == 'total 0: RPC: Success, 5000' ]]
 ok 'what nobody answers has arrived when the handle ends' $?
 finish many
+for kind in clnttcp clntudp; do
+    [ $kind = clnttcp ] && port=$tcp || port=$udp
+    call $kind "$port" forking "${with[@]}" && grep -q 'upgraded to Runnel' err
+    ok "a child that the server forks takes the arguments and replies, whatever its parent serves meanwhile ($kind)" $?
+done
+call clnttcp "$tcp" beside "${with[@]}" && [ "$(sed -n 's/.* \([0-9]*\) calls went over Runnel.*/\1/p' err)" -ge 3000 ]
+ok 'children of a server reply beside it' $?
 names=(c1 c2 c3 c4 c5 c6 c7 c8)
 for c in "${names[@]}"; do
     begin "$c" clnttcp "$tcp" "${with[@]}"
