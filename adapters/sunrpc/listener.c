@@ -30,7 +30,7 @@ enum {
 
 /* A client that asked and has not come yet, with what the server's program is to see of it. A slot is used again after
  * TOKENS more have asked: who comes later is refused, and stays with libtirpc. */
-static struct token {
+struct token {
     bool valid, remote;
     char token[RNL_RPC_TOKEN_BYTES], proof[RNL_RPC_TOKEN_BYTES];
     struct sockaddr_storage from, to;
@@ -38,7 +38,8 @@ static struct token {
     struct sockaddr_in6 raddr;
     int addrlen;
     char netid[16];
-} tokens[TOKENS];
+};
+static struct token *tokens; /* TOKENS of them, since the first has asked: programs that serve nobody do not map them */
 static unsigned next_token;
 
 static struct listener {
@@ -83,7 +84,7 @@ static bool set_identity(SVCXPRT *x, const struct token *t)
 static struct token *take_token(const char shown[RNL_RPC_TOKEN_BYTES], bool remote)
 {
     struct token *t = NULL;
-    for (unsigned i = 0; i < TOKENS; i++)
+    for (unsigned i = 0; tokens && i < TOKENS; i++)
         if (tokens[i].valid && tokens[i].remote == remote && rnl_rpc_secret_equal(tokens[i].token, shown))
             t = &tokens[i];
     if (t)
@@ -208,7 +209,7 @@ static bool listener_open(void)
         return true;
     if (listener.transport) { /* inherited, with the tokens of the parent's clients */
         listener_destroy(listener.transport);
-        memset(tokens, 0, sizeof tokens);
+        memset(tokens, 0, TOKENS * sizeof *tokens);
     }
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     SVCXPRT *x = NULL;
@@ -323,7 +324,7 @@ static bool remote_listener_open(const char **service, const char **why)
     int ready;
     if (remote_listener.transport && remote_listener.pid != getpid()) {
         remote_listener_destroy(remote_listener.transport);
-        memset(tokens, 0, sizeof tokens);
+        memset(tokens, 0, TOKENS * sizeof *tokens);
     }
     if (!rnl_rpc_remote_serve(service, &ready, why))
         return false;
@@ -375,10 +376,13 @@ static enum rnl_rpc_refused way_for(const struct rnl_rpc_place *asked, const cha
 static void introduce(SVCXPRT *x, const struct rnl_rpc_place *asked, struct rnl_rpc_answer *answer)
 {
     const char *service = "";
-    struct token *t = &tokens[next_token++ % TOKENS];
     drop_silent((uid_t)-1);
-    t->valid = false;
-    answer->refused = way_for(asked, &service);
+    if (!tokens)
+        tokens = calloc(TOKENS, sizeof *tokens);
+    struct token *t = tokens ? &tokens[next_token++ % TOKENS] : NULL;
+    if (t)
+        t->valid = false;
+    answer->refused = t ? way_for(asked, &service) : RNL_RPC_REFUSED;
     if (answer->refused != RNL_RPC_COME && answer->refused != RNL_RPC_COME_REMOTE)
         return;
     if (getrandom(t->token, sizeof t->token, 0) != (ssize_t)sizeof t->token ||

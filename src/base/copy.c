@@ -19,6 +19,14 @@
 #if defined(__x86_64__) && !defined(SANITIZED)
 #define FAST_COPY 1
 #include <immintrin.h>
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
+#define HAS_AVX2()   CPU_FEATURE_ACTIVE(AVX2)
+#define HAS_AVX512() CPU_FEATURE_ACTIVE(AVX512F)
+#else
+#define HAS_AVX2()   __builtin_cpu_supports("avx2")
+#define HAS_AVX512() __builtin_cpu_supports("avx512f")
+#endif
 #else
 #define FAST_COPY 0
 #endif
@@ -41,14 +49,11 @@ bool rnl_copy_trips(const void *to, const void *from)
 
 #if FAST_COPY
 
+/* The C library has asked the processor already. A compiler's own way asks again whenever the library is loaded, also
+ * for a program that copies nothing; in a virtual machine each question may take microseconds. */
 uint8_t rnl_copy_detect(void)
 {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f"))
-        return RNL_COPY_AVX512;
-    if (__builtin_cpu_supports("avx2"))
-        return RNL_COPY_AVX2;
-    return RNL_COPY_PLAIN;
+    return HAS_AVX512() ? RNL_COPY_AVX512 : HAS_AVX2() ? RNL_COPY_AVX2 : RNL_COPY_PLAIN;
 }
 
 /* Copies in turns of OUT_TURN bytes with the instructions that every x86-64 has. This function and its wider variants

@@ -115,7 +115,8 @@ static void poll_facts(struct rnl_env_facts *facts)
     facts->pauses_far = 2;
     facts->fence_near = 0;
 #if HAVE_TSC
-    if (__builtin_cpu_is("intel")) {
+    unsigned most, name[3] = {0};
+    if (__get_cpuid(0, &most, &name[0], &name[2], &name[1]) && memcmp(name, "GenuineIntel", sizeof name) == 0) {
         facts->pauses_near = 6;
         facts->pauses_far = 6;
         facts->fence_near = 1;

@@ -241,6 +241,17 @@ done
 serving=
 ok "a client whose server is killed at a step of the introduction is told${bad:+, but not after:$bad}" "$([ -z "$bad" ]; echo $?)"
 
+# ---- what a tool that makes one call pays ----
+
+if nm "$library" | grep -qE '__(asan|ubsan)_'; then
+    echo 'ok - nothing of the library runs when it is loaded # SKIP a sanitizer does'
+else
+    # One function, of the compiler's own, is in each library. A second one was the question what the processor can do,
+    # which made up a third of what loading the library costs.
+    [ "$(readelf -dW "$library" | awk '/INIT_ARRAYSZ/ { print $3 }')" = 8 ]
+    ok 'nothing of the library runs when it is loaded' $?
+fi
+
 # ---- the command ----
 
 "$runnel" rpc >said 2>&1
