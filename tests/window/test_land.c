@@ -46,7 +46,7 @@ static rnl_import *import(struct test_hub *h, rnl_window **w, unsigned char **at
 /* Of n bytes `cut` are sent before the revoke. */
 static void revoke_within(size_t n, size_t cut, bool revoke)
 {
-    static const unsigned char bytes[BYTES] = {[0 ... BYTES - 1] = 0xbb};
+    unsigned char bytes[BYTES];
     struct test_hub h;
     rnl_window *w;
     unsigned char *at;
@@ -55,6 +55,7 @@ static void revoke_within(size_t n, size_t cut, bool revoke)
     const struct rnl_message b = {
         .peer = m->peer->at, .handler = RNL_LIBRARY_ID + WINDOW_PUT, .bound = sizeof head + n};
     rnl_stream *s;
+    memset(bytes, 0xbb, sizeof bytes);
     assert_ptr_equal(m->peer->via, h.ep[SENDER]);
     assert_int_equal(rnl_begin(h.ep[SENDER], &b, &s), 0);
     assert_int_equal(rnl_piece(s, &head, sizeof head), 0);
