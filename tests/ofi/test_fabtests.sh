@@ -4,14 +4,16 @@
 # `test_fabtests.sh all REGEX` those whose names match. Those for connections, scalable endpoints and
 # shared vectors are not for this provider, and are seen to be refused. So is fi_av_test, which takes names of
 # hosts for addresses, as libfabric's own provider for shared memory refuses it (FI_PROVIDER=shm fi_av_test -p shm: 61, too).
+# The run-time library of the sanitizer that a provider was built with, if any, is preloaded into the programs: what it
+# finds makes a case red.
 # shellcheck disable=SC1091,SC2154,SC2034,SC2317,SC2086 # test.sh sets and shows them; what case_of calls; lists of words
 . "$(dirname "$0")/../support/test.sh"
 needs_files
 what=${1:-core}
 only=${2:-.}
 provider=$build/adapters/ofi/librnl-fi.so
-if [ ! -e "$provider" ] || grep -qE '__(asan|tsan)_init' "$provider"; then
-    echo 'built without libfabric (libfabric-dev), or with a sanitizer, which programs of others cannot load'
+if [ ! -e "$provider" ]; then
+    echo 'built without libfabric (libfabric-dev)'
     exit 77
 fi
 if ! fabtests=$("$tree/scripts/suites" fabtests); then
@@ -40,29 +42,42 @@ link = subprocess.run(["ninja", "-C", build, "-t", "commands", "adapters/ofi/lib
 words = shlex.split(link.stdout.decode().splitlines()[-1])
 words[words.index("-o") + 1] = os.path.join(out, "librnl-fi.so")
 subprocess.run([new.get(w, w) for w in words], cwd=build, check=True)
+with open("compiler", "w", encoding="utf-8") as f:
+    f.write(words[0])
 END
+sanitizer=$(grep -oaE '__(asan|tsan)_init' "$provider" | sed -n '1s/__\(.*\)_init/\1/p')
+set_up=()
+for library in ${sanitizer:+lib$sanitizer.so libclang_rt.$sanitizer-$(uname -m).so}; do
+    library=$($(<compiler) -print-file-name="$library")
+    [ ! -e "$library" ] || set_up=(env LD_PRELOAD="$library" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1)
+done
+if [ -n "$sanitizer" ] && [ "${#set_up[@]}" = 0 ]; then
+    echo "the run-time library of the sanitizer that $(<compiler) has used is not here"
+    exit 77
+fi
 shown='server client said'
+clean() { ! grep -qE 'Sanitizer|runtime error' "$@"; }
 port=$((20000 + $$ % 10000))
 
 pair() { # PROGRAM ARGUMENT...: both processes of it end well
     local server status
     for _ in 1 2 3; do
         port=$((port + 1))
-        timeout -k 5 300 "$fabtests/bin/$1" -p rnl "${@:2}" -E=$port >server 2>&1 </dev/null &
+        timeout -k 5 300 "${set_up[@]}" "$fabtests/bin/$1" -p rnl "${@:2}" -E=$port >server 2>&1 </dev/null &
         server=$!
         for _ in $(seq 100); do # until somebody listens, or it has ended
             kill -0 $server 2>/dev/null || break
             grep -q "$(printf ':%04X 0*:0000 0A' $port)" /proc/net/tcp /proc/net/tcp6 && break
             sleep 0.05
         done
-        timeout -k 5 300 "$fabtests/bin/$1" -p rnl "${@:2}" -E=$port 127.0.0.1 >client 2>&1 </dev/null
+        timeout -k 5 300 "${set_up[@]}" "$fabtests/bin/$1" -p rnl "${@:2}" -E=$port 127.0.0.1 >client 2>&1 </dev/null
         status=$?
-        wait $server && [ $status = 0 ] && return
+        wait $server && [ $status = 0 ] && clean server client && return
         grep -q 'Address already in use' server || return 1
     done
 }
 one() { # PROGRAM ARGUMENT...
-    timeout -k 5 120 "$fabtests/bin/$1" -p rnl "${@:2}" >said 2>&1 </dev/null && grep -q 'all tests passed' said
+    timeout -k 5 120 "${set_up[@]}" "$fabtests/bin/$1" -p rnl "${@:2}" >said 2>&1 </dev/null && grep -q 'all tests passed' said && clean said
 }
 case_of() { # NAME COMMAND...
     [[ $1 =~ $only ]] && check "$@"
@@ -84,8 +99,8 @@ for program in "${rdm_programs[@]}"; do
     case_of "$program" pair $program
 done
 refuses() { # PROGRAM ARGUMENT...: FI_ENODATA
-    timeout -k 5 60 "$fabtests/bin/$1" -p rnl "${@:2}" >said 2>&1 </dev/null
-    [ $? = 61 ]
+    timeout -k 5 60 "${set_up[@]}" "$fabtests/bin/$1" -p rnl "${@:2}" >said 2>&1 </dev/null
+    [ $? = 61 ] && clean said
 }
 for program in fi_rdm_shared_av fi_scalable_ep fi_msg_pingpong 'fi_av_test -e rdm -g 127.0.0.1 -n 1 -s 127.0.0.1'; do
     case_of "refused: $program" refuses $program

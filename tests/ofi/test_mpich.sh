@@ -59,9 +59,16 @@ two_jobs() {
     status=$?
     wait "$first" && [ "$status" = 0 ] && [ "$(cat said other | grep -cx '4 have met')" = 1 ]
 }
-"$mpich/bin/mpicc" -O1 -o meets "$tree/tests/ofi/meets.c" >said 2>err || cat err
+for program in meets threads; do
+    "$mpich/bin/mpicc" -O1 -o $program "$tree/tests/ofi/$program.c" >said 2>err || cat err
+done
 case_of 'MPICH: ranks accept and connect' within
 case_of 'MPICH: two jobs meet' two_jobs
+limit=200
+threads() { on_provider "$1" "$dir/threads" && grep -qx "threads of $1" said; }
+for n in 2 3; do
+    case_of "MPICH: four threads of each of $n ranks send, put and reduce at once" threads $n
+done
 
 # ---- the suite ----
 lists=(testlist)

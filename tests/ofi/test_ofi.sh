@@ -55,6 +55,13 @@ for n in 2 4; do
     timeout -k 5 120 "$runnel" mpi mpirun -np $n ./onesided >said 2>&1 </dev/null && grep -qx "one-sided among $n" said
     ok "Open MPI puts, gets and accumulates between $n ranks" $?
 done
+mpicc -O1 -o threads "$tree"/tests/ofi/threads.c >said 2>&1
+for n in 2 3; do
+    timeout -k 5 120 "$runnel" mpi mpirun -np $n ./threads >said 2>&1 </dev/null && grep -qx "threads of $n" said
+    ok "Open MPI: four threads of each of $n ranks send, put and reduce at once" $?
+done
+FI_RNL_AUTO_PROGRESS=1 timeout -k 5 120 "$runnel" mpi mpirun -np 2 ./threads >said 2>&1 </dev/null && grep -qx 'threads of 2' said
+ok 'the same beside a thread that makes progress' $?
 mpicc -O1 -o meets "$tree"/tests/ofi/meets.c >said 2>&1
 timeout -k 5 120 "$runnel" mpi mpirun -np 4 ./meets within >said 2>&1 </dev/null && grep -qx '4 have met' said
 ok 'Open MPI: ranks accept and connect' $?
