@@ -285,7 +285,7 @@ static void reject(int listening, const char *why)
 }
 
 /* A process carries the control stream through the authenticated one. */
-static bool attach(struct rnl_auth_stream *s, int listening)
+static bool attach(struct rnl_secure_stream *s, int listening)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -294,7 +294,7 @@ static bool attach(struct rnl_auth_stream *s, int listening)
     if (relay == 0) {
         close(pair[0]);
         close(listening);
-        rnl_auth_stream_relay(s, pair[1], pair[1]);
+        rnl_secure_stream_relay(s, pair[1], pair[1]);
         _exit(0);
     }
     close(pair[1]);
@@ -312,10 +312,10 @@ struct rnl_expected *rnl_expected_open(const char *where)
     x->fd = listen_at(at.key);
     rnl_rendezvous_proof(at.key, x->proof);
     unsetenv("RUNNEL_RENDEZVOUS");
-    struct rnl_auth_stream *s = x->fd < 0 ? NULL : rnl_rendezvous_call(&at, SEEK_MS);
+    struct rnl_secure_stream *s = x->fd < 0 ? NULL : rnl_rendezvous_call(&at, SEEK_MS);
     explicit_bzero(&at, sizeof at);
     const bool good = s && attach(s, x->fd);
-    rnl_auth_stream_free(s);
+    rnl_secure_stream_free(s);
     if (good)
         return x;
     if (x->fd >= 0)

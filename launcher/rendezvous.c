@@ -117,13 +117,13 @@ static void report_owner(const char *file)
                 file);
         return;
     }
-    struct rnl_auth_stream *c = rnl_rendezvous_call(&r, 0);
+    struct rnl_secure_stream *c = rnl_rendezvous_call(&r, 0);
     fprintf(
         stderr,
         c ? "runnel: the rendezvous file %s belongs to a job that runs: name another\n"
           : "runnel: the rendezvous file %s is left over from a launcher that is gone: remove it, or name another\n",
         file);
-    rnl_auth_stream_free(c);
+    rnl_secure_stream_free(c);
     explicit_bzero(&r, sizeof r);
 }
 
@@ -195,9 +195,9 @@ static _Noreturn void relay(int fd, int stream, const unsigned char *key, pid_t 
     (void)syscall(SYS_close_range, 5u, ~0u, 0u);
     setsid();
     rnl_spawn_restore_signals();
-    struct rnl_auth_stream *s = rnl_auth_stream_open(3, true, key, &answered);
+    struct rnl_secure_stream *s = rnl_secure_stream_open(3, true, key, &answered);
     if (s)
-        rnl_auth_stream_relay(s, 4, 4);
+        rnl_secure_stream_relay(s, 4, 4);
     _exit(s ? 0 : RNL_EXIT_SYSTEM);
 }
 

@@ -98,7 +98,7 @@ static int connect_to(const char *address, const char *port)
     freeaddrinfo(to);
     if (e == EINPROGRESS) {
         socklen_t n = sizeof e;
-        if (poll(&p, 1, RNL_AUTH_STREAM_LIMIT_MS) != 1)
+        if (poll(&p, 1, RNL_SECURE_STREAM_LIMIT_MS) != 1)
             e = ETIMEDOUT;
         else if (getsockopt(p.fd, SOL_SOCKET, SO_ERROR, &e, &n) < 0)
             e = errno;
@@ -112,7 +112,7 @@ static int connect_to(const char *address, const char *port)
 }
 
 /* Calls each address once. *definite: no launcher of this job listens at any of them. The record is about the last. */
-static struct rnl_auth_stream *call_each(const struct rnl_rendezvous *r, bool *definite)
+static struct rnl_secure_stream *call_each(const struct rnl_rendezvous *r, bool *definite)
 {
     *definite = true;
     for (unsigned i = 0; i < r->addresses; i++) {
@@ -125,7 +125,7 @@ static struct rnl_auth_stream *call_each(const struct rnl_rendezvous *r, bool *d
                            strerror(errno));
             continue;
         }
-        struct rnl_auth_stream *s = rnl_auth_stream_open(fd, false, r->key, &answered);
+        struct rnl_secure_stream *s = rnl_secure_stream_open(fd, false, r->key, &answered);
         if (s)
             return s;
         *definite = *definite && answered; /* else it has too many callers at the moment */
@@ -135,13 +135,13 @@ static struct rnl_auth_stream *call_each(const struct rnl_rendezvous *r, bool *d
     return NULL;
 }
 
-struct rnl_auth_stream *rnl_rendezvous_call(const struct rnl_rendezvous *r, int wait_ms)
+struct rnl_secure_stream *rnl_rendezvous_call(const struct rnl_rendezvous *r, int wait_ms)
 {
     const uint64_t until_ns = rnl_host_now_ns(NULL) + (uint64_t)wait_ms * 1000000;
     bool definite;
     for (long pause_ms = PAUSE_MS;; pause_ms = 2 * pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS) {
         const struct timespec pause = {pause_ms / 1000, pause_ms % 1000 * 1000000};
-        struct rnl_auth_stream *s = call_each(r, &definite);
+        struct rnl_secure_stream *s = call_each(r, &definite);
         if (s || definite || rnl_host_now_ns(NULL) >= until_ns)
             return s;
         (void)nanosleep(&pause, NULL);

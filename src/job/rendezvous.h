@@ -4,13 +4,13 @@
  * FILE`). The launcher listens at a bootstrap socket and writes FILE, mode 0600, whose lines are text:
  *
  *   KEY                          the join key: 64 hexadecimal digits
- *   runnel-rendezvous 2          the version
+ *   runnel-rendezvous 3          the version
  *   master ADDRESS PORT          where the launcher listens; a line for each address
  *   agent PATH                   the runnel command, which serves a host as its node agent
  *
  * RUNNEL_RENDEZVOUS names that file, or holds what is in it. All ranks of a host join at its node agent, which listens
  * at an abstract unix socket (SOCK_SEQPACKET) whose name is derived from the join key. Where nobody listens the joiner
- * starts the agent. The agent calls each address in turn; the authenticated stream (auth_stream.h) is its control
+ * starts the agent. The agent calls each address in turn; the encrypted stream (secure_stream.h) is its control
  * stream to the launcher from then on. At the unix socket both sides check that the other is of the same user:
  *
  *   joiner   j | flags 1 | rank wanted 4 (-1: any) | proof 32 of the join key
@@ -23,7 +23,7 @@
 #ifndef RNL_JOB_RENDEZVOUS_H
 #define RNL_JOB_RENDEZVOUS_H
 
-#include "job/auth_stream.h"
+#include "job/secure_stream.h"
 
 #include <stddef.h>
 #include <sys/socket.h>
@@ -31,7 +31,7 @@
 #include <sys/un.h>
 
 enum {
-    RNL_RENDEZVOUS_VERSION = 2,
+    RNL_RENDEZVOUS_VERSION = 3,
     RNL_RENDEZVOUS_KEY = 32,
     RNL_RENDEZVOUS_ADDRESSES = 32,
     RNL_RENDEZVOUS_ADDRESS_BYTES = 64,
@@ -55,7 +55,7 @@ struct rnl_rendezvous {
 int rnl_rendezvous_read(const char *where, struct rnl_rendezvous *out);
 /* Opens a stream to the launcher. Tries again until wait_ms are over, or it is known that nobody listens. NULL:
  * rnl_last_error says why. */
-struct rnl_auth_stream *rnl_rendezvous_call(const struct rnl_rendezvous *, int wait_ms);
+struct rnl_secure_stream *rnl_rendezvous_call(const struct rnl_rendezvous *, int wait_ms);
 /* Makes the address of the agent's socket, which nobody can foresee who has not the key; returns its length. */
 socklen_t rnl_rendezvous_socket(const unsigned char key[RNL_RENDEZVOUS_KEY], struct sockaddr_un *out);
 /* Makes the proof of the join key that a joiner shows. */

@@ -125,7 +125,7 @@ static struct daemon_call *new_call(struct rnl_daemon *d, int fd, bool is_server
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         (void)setsockopt(fd, options[i][0], options[i][1], &options[i][2], sizeof options[i][2]);
     *k = (struct daemon_call){.source = RNL_DAEMON_CALL, .is_server = is_server, .until_ns = d->now_ns + PROVE_NS};
-    k->stream = rnl_secure_stream_new(fd, is_server, h->key, kind_of(d));
+    k->stream = rnl_secure_stream_new(fd, is_server, h->key, kind_of(d), RNL_SECURE_STREAM_BYTES);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = k};
     if (!k->stream || epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
         rnl_secure_stream_free(k->stream);

@@ -11,8 +11,8 @@
 #ifndef RNL_MEET_DAEMON_MSG_H
 #define RNL_MEET_DAEMON_MSG_H
 
+#include "job/secure_stream.h"
 #include "meet/proto.h"
-#include "meet/secure_stream.h"
 
 #include <assert.h>
 

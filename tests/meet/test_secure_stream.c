@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_secure_stream.c - the stream between daemons (meet/secure_stream.h) over a pair of sockets, and the file of its
+ * test_secure_stream.c - the stream between daemons (job/secure_stream.h) over a pair of sockets, and the file of its
  * key (meet/node_key.h).
  */
+#include "job/secure_stream.h"
 #include "meet/node_key.h"
-#include "meet/secure_stream.h"
 #include "runnel/runnel.h"
 #include "support/must.h"
 
@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -31,8 +32,8 @@ static void open_pair(const unsigned char *of_client, uint32_t kind)
 {
     int s[2];
     TEST_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, s) == 0);
-    a = rnl_secure_stream_new(s[0], false, of_client, kind);
-    b = rnl_secure_stream_new(s[1], true, key, 1);
+    a = rnl_secure_stream_new(s[0], false, of_client, kind, sizeof msg);
+    b = rnl_secure_stream_new(s[1], true, key, 1, sizeof msg);
     TEST_MUST(a && b);
 }
 
@@ -102,8 +103,8 @@ static int between(size_t changed, unsigned char *said, size_t *n, const unsigne
     unsigned char nonce[64];
     TEST_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, left) == 0);
     TEST_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, right) == 0);
-    a = rnl_secure_stream_new(left[0], false, key, 1);
-    b = rnl_secure_stream_new(right[1], true, key, 1);
+    a = rnl_secure_stream_new(left[0], false, key, 1, sizeof msg);
+    b = rnl_secure_stream_new(right[1], true, key, 1, sizeof msg);
     *n = 0;
     for (int round = 0; round < 4; round++) {
         const ssize_t down = recv(right[0], nonce, sizeof nonce, 0);
@@ -141,6 +142,69 @@ static void each_byte_counts_and_none_counts_twice(void **state)
         if (i != SERVER_HEARS) /* a lower length only waits; the next bytes show it */
             assert_true(between(i, said, &again, NULL, 0) < 0 || i == SERVER_HEARS + 1);
     assert_true(between(SIZE_MAX, said, &again, first, n) < 0);
+}
+
+/* Begins a process that shakes hands over s[server] and carries what comes between it and end[server]. Without the key
+ * it ends. */
+static void relay(const int s[2], int server, const unsigned char *with, int end[2])
+{
+    int own[2];
+    bool answered;
+    TEST_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, own) == 0);
+    if (fork() == 0) {
+        close(s[!server]);
+        close(own[0]);
+        if (server)
+            close(end[0]); /* the test's alone */
+        struct rnl_secure_stream *l = rnl_secure_stream_open(s[server], server, with, &answered);
+        if (l)
+            rnl_secure_stream_relay(l, own[1], own[1]);
+        _exit(answered ? 0 : 1);
+    }
+    close(own[1]);
+    end[server] = own[0];
+}
+
+static void a_relay_carries_all_of_it_both_ways(void **state)
+{
+    static unsigned char part[50000];
+    int s[2], end[2], status;
+    (void)state;
+    for (unsigned good = 0; good < 2; good++) {
+        TEST_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s) == 0);
+        relay(s, 0, good ? key : other_key, end);
+        relay(s, 1, key, end);
+        close(s[0]);
+        close(s[1]);
+        size_t sent = 0, got = 0;
+        for (int i = 0; good && i < 200; i++) { /* as much as there is room for between the two */
+            for (size_t k = 0; k < sizeof part; k++)
+                part[k] = (unsigned char)((sent + k) % 251);
+            const ssize_t n = send(end[0], part, sizeof part, MSG_DONTWAIT);
+            sent += n > 0 ? (size_t)n : 0;
+            if (n < 0)
+                test_sleep_ms(1);
+        }
+        for (ssize_t n; got < sent && (n = recv(end[1], part, sizeof part, 0)) > 0; got += (size_t)n)
+            for (size_t k = 0; k < (size_t)n; k++)
+                assert_int_equal(part[k], (got + k) % 251);
+        assert_int_equal(got, sent);
+        if (good) {
+            assert_int_equal(send(end[1], "back", 4, 0), 4);
+            assert_int_equal(recv(end[0], part, 4, MSG_WAITALL), 4);
+            assert_memory_equal(part, "back", 4);
+        }
+        if (good)
+            close(end[0]); /* the end of one side is that of the other */
+        assert_int_equal(recv(end[1], part, 1, 0), 0);
+        close(end[1]);
+        if (!good)
+            close(end[0]);
+        for (int i = 0; i < 2; i++) { /* whoever lacks the key was answered all the same */
+            TEST_MUST(wait(&status) > 0);
+            assert_int_equal(status, 0);
+        }
+    }
 }
 
 static char folder[64], file[96];
@@ -197,6 +261,7 @@ int main(void)
         cmocka_unit_test(messages_go_both_ways_and_both_have_the_key_of_the_pair),
         cmocka_unit_test(another_key_or_kind_proves_nothing),
         cmocka_unit_test(each_byte_counts_and_none_counts_twice),
+        cmocka_unit_test(a_relay_carries_all_of_it_both_ways),
         cmocka_unit_test(a_key_is_read_from_a_file_of_ones_own_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

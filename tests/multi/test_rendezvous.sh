@@ -47,7 +47,7 @@ pids=()
 
 # ---- four by hand, one of them late and stopped for a while ----
 launch 4
-[ "$(stat -c %a meet)" = 600 ] && [ "$(sed -n 2p meet)" = 'runnel-rendezvous 2' ] && grep -qE '^master [^ ]+ [0-9]+$' meet && grep -qx "agent $(realpath "$runnel")" meet
+[ "$(stat -c %a meet)" = 600 ] && [ "$(sed -n 2p meet)" = 'runnel-rendezvous 3' ] && grep -qE '^master [^ ]+ [0-9]+$' meet && grep -qx "agent $(realpath "$runnel")" meet
 ok 'the file is nobody else'"'"'s, and text' $?
 "$runnel" run --wait-for 2 --rendezvous meet >other 2>&1
 [ $? = 71 ] && grep -q 'belongs to a job that runs' other

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * secure_stream.c - the handshake and the messages of secure_stream.h. */
-#include "meet/secure_stream.h"
+ * secure_stream.c - the handshake, the messages and the relay of secure_stream.h. */
+#include "job/secure_stream.h"
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/secret.h"
 #include "net/wire/bytes.h"
@@ -10,6 +11,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sodium.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,11 +24,12 @@ enum {
     HEADER = crypto_secretstream_xchacha20poly1305_HEADERBYTES,
     PROVEN = PROOF + HEADER,
     OVERHEAD = crypto_secretstream_xchacha20poly1305_ABYTES,
-    BLOCK = 2 + RNL_SECURE_STREAM_BYTES + OVERHEAD,
     BLOCKS = 4, /* that may wait to be sent */
     LABEL = 16,
     BACKLOG = 64,
-    VERSION = 1
+    VERSION = 1,
+    KIND_RELAY = 3, /* beside those of daemons */
+    RELAY_BYTES = 8192
 };
 static_assert(HEADER == 24 && crypto_secretstream_xchacha20poly1305_KEYBYTES == (int)PROOF &&
                   (int)RNL_SECURE_STREAM_KEY == (int)PROOF,
@@ -36,16 +40,17 @@ enum stream_state { AWAITS_NONCE = 0, AWAITS_PROOF, UP, ENDED };
 
 struct rnl_secure_stream {
     int fd;
-    bool server;
+    bool server, heard; /* heard: a byte of the other end */
     enum stream_state state;
     uint32_t kind;
     unsigned char key[RNL_SECURE_STREAM_KEY], nonce[NONCE], other[NONCE];
     crypto_secretstream_xchacha20poly1305_state in, out;
-    size_t got, ready; /* bytes of `taken`, and of `sent` */
-    unsigned char taken[BLOCK], sent[BLOCKS * BLOCK];
+    size_t most, block; /* bytes of a message, and of what it becomes */
+    size_t got, ready;  /* bytes of `taken`, and of `sent` */
+    unsigned char *taken, *sent, space[];
 };
 
-/* Makes 32 bytes from a label, the kind, both nonces and the node key. */
+/* Makes 32 bytes from a label, the kind, both nonces and the key. */
 static void derive(const struct rnl_secure_stream *l, const char *label, unsigned char out[PROOF])
 {
     unsigned char text[LABEL + 8 + 2 * NONCE] = {0};
@@ -103,12 +108,12 @@ static void prove(struct rnl_secure_stream *l)
 
 int rnl_secure_stream_send(struct rnl_secure_stream *l, const void *msg, size_t n)
 {
-    unsigned char block[BLOCK];
-    if (l->state != UP || n > RNL_SECURE_STREAM_BYTES || l->ready + BLOCK > sizeof l->sent)
+    unsigned char *at = l->sent + l->ready;
+    if (l->state != UP || n > l->most || l->ready + l->block > BLOCKS * l->block)
         return RNL_ERR_UNREACHABLE;
-    rnl_put16(block, (uint16_t)(n + OVERHEAD));
-    (void)crypto_secretstream_xchacha20poly1305_push(&l->out, block + 2, NULL, msg, n, NULL, 0, 0);
-    push(l, block, 2 + n + OVERHEAD);
+    rnl_put16(at, (uint16_t)(n + OVERHEAD));
+    (void)crypto_secretstream_xchacha20poly1305_push(&l->out, at + 2, NULL, msg, n, NULL, 0, 0);
+    l->ready += 2 + n + OVERHEAD;
     return rnl_secure_stream_flush(l) < 0 ? RNL_ERR_UNREACHABLE : 0;
 }
 
@@ -124,7 +129,7 @@ static size_t wanted(const struct rnl_secure_stream *l)
     if (l->got < 2)
         return 2;
     const size_t bytes = rnl_get16(l->taken);
-    return bytes < OVERHEAD || bytes > RNL_SECURE_STREAM_BYTES + OVERHEAD ? 0 : 2 + bytes;
+    return bytes < OVERHEAD || bytes > l->most + OVERHEAD ? 0 : 2 + bytes;
 }
 
 /* Checks the proof of the other end, and takes in the header of its stream. */
@@ -163,7 +168,7 @@ static int ended(struct rnl_secure_stream *l)
     return RNL_ERR_UNREACHABLE;
 }
 
-int rnl_secure_stream_receive(struct rnl_secure_stream *l, unsigned char out[RNL_SECURE_STREAM_BYTES], size_t *n)
+int rnl_secure_stream_receive(struct rnl_secure_stream *l, unsigned char *out, size_t *n)
 {
     if (rnl_secure_stream_flush(l) < 0)
         return RNL_ERR_UNREACHABLE;
@@ -180,6 +185,7 @@ int rnl_secure_stream_receive(struct rnl_secure_stream *l, unsigned char out[RNL
             if (k <= 0)
                 return ended(l);
             l->got += (size_t)k;
+            l->heard = true;
             continue;
         }
         l->got = 0;
@@ -211,9 +217,10 @@ int rnl_secure_stream_fd(const struct rnl_secure_stream *l)
 /* ---- life ---- */
 
 struct rnl_secure_stream *rnl_secure_stream_new(int fd, bool server, const unsigned char key[RNL_SECURE_STREAM_KEY],
-                                                uint32_t kind)
+                                                uint32_t kind, size_t most)
 {
-    struct rnl_secure_stream *l = sodium_init() < 0 ? NULL : rnl_secret_new(sizeof *l);
+    const size_t block = 2 + most + OVERHEAD;
+    struct rnl_secure_stream *l = sodium_init() < 0 ? NULL : rnl_secret_new(sizeof *l + (1 + BLOCKS) * block);
     if (!l) {
         close(fd);
         return NULL;
@@ -221,6 +228,10 @@ struct rnl_secure_stream *rnl_secure_stream_new(int fd, bool server, const unsig
     l->fd = fd;
     l->server = server;
     l->kind = kind;
+    l->most = most;
+    l->block = block;
+    l->taken = l->space;
+    l->sent = l->space + block;
     memcpy(l->key, key, sizeof l->key);
     randombytes_buf(l->nonce, sizeof l->nonce);
     if (server) {
@@ -235,7 +246,83 @@ void rnl_secure_stream_free(struct rnl_secure_stream *l)
     if (!l)
         return;
     close(l->fd);
-    rnl_secret_free(l, sizeof *l);
+    rnl_secret_free(l, sizeof *l + (1 + BLOCKS) * l->block);
+}
+
+/* ---- a stream that is waited for, and its relay ---- */
+
+struct rnl_secure_stream *rnl_secure_stream_open(int fd, bool server, const unsigned char key[RNL_SECURE_STREAM_KEY],
+                                                 bool *answered)
+{
+    /* After 30 s without a byte TCP asks the other host every 10 s whether it has the connection still, 6 times. */
+    static const int options[][3] = {{IPPROTO_TCP, TCP_KEEPIDLE, 30},
+                                     {IPPROTO_TCP, TCP_KEEPINTVL, 10},
+                                     {IPPROTO_TCP, TCP_KEEPCNT, 6},
+                                     {SOL_SOCKET, SO_KEEPALIVE, 1}};
+    const uint64_t until_ns = rnl_host_now_ns(NULL) + RNL_SECURE_STREAM_LIMIT_MS * UINT64_C(1000000);
+    struct rnl_secure_stream *l = rnl_secure_stream_new(fd, server, key, KIND_RELAY, RELAY_BYTES);
+    size_t n;
+    *answered = false;
+    for (size_t i = 0; l && i < sizeof options / sizeof options[0]; i++)
+        (void)setsockopt(fd, options[i][0], options[i][1], &options[i][2], sizeof options[i][2]);
+    for (uint64_t now; l && (now = rnl_host_now_ns(NULL)) < until_ns;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        const int got = rnl_secure_stream_receive(l, NULL, &n); /* no message comes before the handshake ends */
+        *answered = l->heard;
+        if (l->state == UP)
+            return l;
+        if (got < 0 || (poll(&p, 1, (int)((until_ns - now) / 1000000) + 1) < 0 && errno != EINTR))
+            break;
+    }
+    rnl_secure_stream_free(l);
+    return NULL;
+}
+
+static bool write_all(int to, const unsigned char *at, size_t n)
+{
+    while (n > 0) {
+        const ssize_t went = write(to, at, n);
+        if (went <= 0 && !(went < 0 && errno == EINTR))
+            return false;
+        at += went > 0 ? went : 0;
+        n -= went > 0 ? (size_t)went : 0;
+    }
+    return true;
+}
+
+/* Each of these returns false when a side has ended. */
+static bool relay_out(struct rnl_secure_stream *l, int in, unsigned char *text)
+{
+    const ssize_t n = read(in, text, l->most);
+    if (n <= 0)
+        return n < 0 && (errno == EINTR || errno == EAGAIN);
+    return rnl_secure_stream_send(l, text, (size_t)n) == 0;
+}
+
+static bool relay_in(struct rnl_secure_stream *l, int out, unsigned char *text)
+{
+    size_t n;
+    int got;
+    while ((got = rnl_secure_stream_receive(l, text, &n)) == 1)
+        if (!write_all(out, text, n))
+            return false;
+    return got == 0;
+}
+
+void rnl_secure_stream_relay(struct rnl_secure_stream *l, int in, int out)
+{
+    unsigned char *text = rnl_secret_new(l->most);
+    for (bool goes = text; goes;) {
+        const int left = rnl_secure_stream_flush(l);
+        struct pollfd p[2] = {{.fd = l->fd, .events = (short)(POLLIN | (left ? POLLOUT : 0))},
+                              {.fd = left ? -1 : in, .events = POLLIN}};
+        if (left < 0 || poll(p, 2, -1) < 0)
+            goes = left >= 0 && errno == EINTR;
+        else
+            goes = (p[1].revents == 0 || relay_out(l, in, text)) && (p[0].revents == 0 || relay_in(l, out, text));
+    }
+    if (text)
+        rnl_secret_free(text, l->most);
 }
 
 /* ---- sockets ---- */
