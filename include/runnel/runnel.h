@@ -109,8 +109,8 @@ RNL_PUBLIC RNL_CHECK int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned hand
  * tells them apart). With max_bytes 0 the call takes in credit, replies and deaths only. Returns RNL_ERR_CONTEXT,
  * _FORKED, _JOB, or RNL_ERR_NO_MEMORY: a message waits until this process has memory for it; the error is returned once
  * for each such message, and everything else is taken in. RNL_ERR_NO_MEMORY or RNL_ERR_SYSTEM, once for a peer: what it
- * sends cannot be taken in for want of memory or of a descriptor, for a second now; after rnl_options.silence_ms the
- * peer is dead for this endpoint. */
+ * sends cannot be taken in for want of memory or of a descriptor, for a second now. In both cases the peer is dead for
+ * this endpoint after rnl_options.silence_ms. */
 RNL_PUBLIC RNL_CHECK int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes);
 
 /* In a stream handler: copies the next n bytes of the message to buf, and suspends the handler until they have arrived.

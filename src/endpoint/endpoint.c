@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * endpoint.c - makes and frees an endpoint, and does the checks at the start of every call. */
+ * endpoint.c - makes and frees an endpoint. */
 #include "endpoint/endpoint.h"
 #include "endpoint/net.h"
 
@@ -187,40 +187,4 @@ void rnl_ep_free(struct rnl_endpoint *ep)
     free(ep->later);
     munmap(ep, ep->map_bytes);
     env->ops->close(env);
-}
-
-int rnl_ep_enter_slow(struct rnl_endpoint *ep)
-{
-    if (ep->fast.open == RNL_EP_SERVED) {
-        rnl_turn_begin(ep);
-        return 0;
-    }
-    if (ep->fast.open == RNL_EP_FORKED)
-        return rnl_fail(RNL_ERR_FORKED,
-                        "this process was forked from the one that opened the endpoint; only the parent may use it");
-    if (ep->fast.open == RNL_EP_YIELDED && !pthread_equal(ep->wait.owner, pthread_self())) {
-        ep->wait.many_threads = 1;
-        return rnl_fail(
-            RNL_ERR_CONTEXT,
-            "another thread is in a call of this endpoint that waits, and one thread at a time may call: "
-            "open it shared (RNL_SHARED, or the interface's option for threads), or give each thread one of its own");
-    }
-    if (ep->flags & RNL_SHARED)
-        pthread_mutex_lock(&ep->lock);
-    return 0;
-}
-
-const char *rnl_ep_threads_text(const struct rnl_endpoint *ep)
-{
-    return ep->wait.many_threads ? " (or several threads called this endpoint at once: open it shared (RNL_SHARED, or "
-                                   "the interface's option for threads))"
-                                 : "";
-}
-
-void rnl_ep_leave_slow(struct rnl_endpoint *ep)
-{
-    if (ep->flags & RNL_SHARED)
-        pthread_mutex_unlock(&ep->lock);
-    else if (ep->fast.open == RNL_EP_SERVED) /* else the call that has opened the fast path ends the turn */
-        rnl_turn_end(ep);
 }

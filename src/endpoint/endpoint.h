@@ -69,7 +69,7 @@ struct rnl_conn {
     uint8_t awaited;     /* during a send: many requests to the peer are unanswered, so the program will extract soon */
     union {
         struct {
-            uint8_t broken;             /* the peer broke the protocol: nothing more is taken in */
+            uint8_t broken;             /* the peer broke the protocol, or is given up: nothing more is taken in */
             uint8_t self;               /* the peer is this endpoint */
             uint8_t lane1_polled;       /* a request was sent to the peer, so lane 1 is polled for replies */
             uint8_t blocked[RNL_LANES]; /* enum rnl_blocked, by lane */
@@ -80,6 +80,7 @@ struct rnl_conn {
     uint32_t armed_round;                     /* poll.c: round in which the connection last became armed */
     unsigned char head[RNL_REJECTED_BYTES];   /* start of in[0]'s message, to reject it after a suspension */
     uint64_t blocked_at[RNL_LANES];           /* 1 + position of the message counted as blocked */
+    uint64_t starved_ns[RNL_LANES];           /* since when that message has waited for memory; 0 = it does not */
     uint8_t post_sending;                     /* the open out stream belongs to the first queued post */
     uint8_t wants_room;                       /* work that no call waits for needs a free cell to the peer */
     uint8_t waits;                            /* number of calls that wait for room to the peer */
@@ -403,6 +404,10 @@ RNL_INLINE int rnl_ep_enter(struct rnl_endpoint *ep)
 {
     return RNL_LIKELY(ep->fast.open == RNL_EP_OPEN) ? 0 : rnl_ep_enter_slow(ep);
 }
+/* Enclose what a thread does away from an endpoint that is not shared: the calls of other threads fail meanwhile, and
+ * say why, and no fast path needs to ask. Of a shared one they are called with its lock. */
+void rnl_ep_away(struct rnl_endpoint *ep);
+void rnl_ep_back(struct rnl_endpoint *ep);
 RNL_COLD void rnl_ep_leave_slow(struct rnl_endpoint *ep);
 RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
 {
@@ -466,6 +471,8 @@ RNL_INLINE void rnl_ep_take_events(struct rnl_endpoint *ep)
 /* Declares the peer dead because it wrote what the protocol does not allow, as `what` says, and reports that to the
  * peer or the agent. Returns RNL_ERR_PEER_BROKEN. */
 RNL_COLD int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what);
+/* Gives the peer up, which then learns of it: what it sends has lacked memory here for as long as it may be silent. */
+RNL_COLD void rnl_ep_starved(struct rnl_endpoint *ep, struct rnl_conn *conn);
 /* Moves dying peers of which nothing is left to take in to state DEAD, and fails what waits for them. */
 void rnl_ep_reap_dying(struct rnl_endpoint *ep);
 /* Return, in units, what a peer may have outstanding from the start, and what one peer can get when all others have

@@ -44,11 +44,15 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
         *out = p->conn;
         return p->conn->remote ? rnl_ep_net_activate(ep, p->conn) : 0;
     }
+    if (ep->fast.open == RNL_EP_YIELDED && !pthread_equal(ep->wait.owner, pthread_self()))
+        return rnl_ep_enter_slow(ep); /* another thread connects, and began after this call had been entered */
     struct rnl_conn *conn = rnl_conn_new();
     if (!conn)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", rank, sizeof *conn);
     conn->rank = rank;
+    rnl_ep_away(ep); /* another thread would take the launcher's answer for one to its own request */
     int status = open_channel(ep, conn, wait_ns);
+    rnl_ep_back(ep);
     if (status < 0) {
         rnl_conn_free(conn);
         return status;
@@ -205,14 +209,15 @@ void rnl_ep_died(struct rnl_endpoint *ep, uint32_t rank, int why, int detail)
     rnl_ep_report_death(ep, rank);
 }
 
-int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what)
+/* Returns false if the peer is dead or dying already. */
+static bool give_up(struct rnl_endpoint *ep, struct rnl_conn *conn, enum rnl_death_reason why)
 {
     uint32_t rank = conn->rank;
-    if (rnl_peer_move(ep, rank, RNL_PEER_IS_DYING)) {
-        ep->peer[rank].reason = RNL_DEATH_BROKEN;
+    bool moved = rnl_peer_move(ep, rank, RNL_PEER_IS_DYING);
+    if (moved) {
+        ep->peer[rank].reason = (uint8_t)why;
         ep->peer[rank].detail = 0;
         ep->c->deaths++;
-        ep->c->broken++;
         rnl_conn_shut(conn, RNL_SHUT_DEAD);
         rnl_ep_promote(ep, conn);
         if (conn->remote)
@@ -222,6 +227,17 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
     }
     conn->broken = 1;
     rnl_ep_set_sole(ep);
-    return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead%s", rank, what,
+    return moved;
+}
+
+int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what)
+{
+    ep->c->broken += give_up(ep, conn, RNL_DEATH_BROKEN);
+    return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead%s", conn->rank, what,
                     rnl_ep_threads_text(ep));
+}
+
+void rnl_ep_starved(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    (void)give_up(ep, conn, RNL_DEATH_NO_MEMORY);
 }

@@ -81,27 +81,6 @@ static void take_back(struct rnl_endpoint *ep, enum let_go how)
         pthread_mutex_lock(&ep->lock);
 }
 
-/* Enclose what a thread does away from an endpoint that is not shared: the calls of other threads fail meanwhile, and
- * say why, and no fast path needs to ask. Of a shared one they are called with its lock. */
-static void before_sleep(struct rnl_endpoint *ep)
-{
-    if (ep->fast.open != RNL_EP_OPEN || ep->flags & RNL_EP_GUARDED)
-        return;
-    ep->wait.many_threads |= !pthread_equal(ep->wait.owner, pthread_self());
-    ep->wait.owner = pthread_self();
-    ep->fast.open = RNL_EP_YIELDED;
-    ep->fast.ranks = 0;
-    ep->fast.pending_work |= RNL_PENDING_OPEN;
-}
-
-static void after_sleep(struct rnl_endpoint *ep)
-{
-    if (ep->fast.open != RNL_EP_YIELDED) /* it is shared, or this is a forked child */
-        return;
-    ep->fast.open = RNL_EP_OPEN;
-    rnl_ep_set_fast(ep);
-}
-
 static bool reply_fits(struct rnl_conn *conn)
 {
     struct rnl_tx *t = &conn->channel.tx[1];
@@ -224,7 +203,7 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (ep->remote && rnl_remote_deadline(ep->remote) < until)
             until = rnl_remote_deadline(ep->remote);
         ep->c->sleeps++;
-        before_sleep(ep);
+        rnl_ep_away(ep);
         enum let_go gone = let_go(ep);
         if (gone == KEPT)
             rnl_turn_parks(ep);
@@ -232,7 +211,7 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (gone == KEPT)
             rnl_turn_parked(ep);
         take_back(ep, gone);
-        after_sleep(ep);
+        rnl_ep_back(ep);
         woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else the time was up */
         if (ep->wait.by_fd && ep->remote)
             rnl_ep_net_soon(ep);
@@ -315,11 +294,11 @@ static void judge(struct rnl_endpoint *ep)
 
 static void yield(struct rnl_endpoint *ep)
 {
-    before_sleep(ep);
+    rnl_ep_away(ep);
     enum let_go gone = let_go(ep); /* the threads that this yields to may need it */
     uint64_t away = ep->env->ops->yield(ep->env);
     take_back(ep, gone);
-    after_sleep(ep);
+    rnl_ep_back(ep);
     yielded(ep, away);
 }
 

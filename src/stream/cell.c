@@ -48,6 +48,17 @@ static void note_starved(struct rnl_endpoint *ep, const struct rnl_conn *conn)
     rnl_ep_set_pending(ep);
 }
 
+/* What lacks memory for as long as a peer may be silent is given up with the peer, or both would wait for ever. */
+static void starve(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane)
+{
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    if (conn->starved_ns[lane] == 0) {
+        conn->starved_ns[lane] = now;
+        note_starved(ep, conn);
+    } else if (now - conn->starved_ns[lane] >= ep->silence_ns && !conn->self)
+        rnl_ep_starved(ep, conn);
+}
+
 unsigned rnl_stream_block(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, enum rnl_blocked why)
 {
     uint64_t at = conn->channel.rx[lane].pos + 1;
@@ -60,9 +71,10 @@ unsigned rnl_stream_block(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
             ep->c->no_handler++;
         else if (why == RNL_BLOCKED_STACK)
             ep->c->no_stack++;
-        else if (why == RNL_BLOCKED_MEMORY)
-            note_starved(ep, conn);
+        conn->starved_ns[lane] = 0;
     }
+    if (why == RNL_BLOCKED_MEMORY)
+        starve(ep, conn, lane);
     return 0;
 }
 

@@ -4,6 +4,8 @@
  * answered yet. The endpoints' env fails as told. */
 #include "stream/inbox.h"
 
+#include <pthread.h>
+
 #include "base/error.h"
 #include "support/seam.h"
 
@@ -184,6 +186,49 @@ static void who_must_not_wait_does_not_wait_for_the_agent(void **state)
     assert_int_equal(test_hub_close(&h), 0);
 }
 
+/* ---- two threads ---- */
+
+static rnl_endpoint *invaded;
+static int intruder_status;
+
+static void *connects_too(void *arg)
+{
+    (void)arg;
+    intruder_status = rnl_send(invaded, 0, NOTE, "x", 1);
+    if (intruder_status == RNL_ERR_CONTEXT)
+        SAYS(RNL_ERR_CONTEXT, "another thread", "RNL_SHARED");
+    return NULL;
+}
+
+/* The launcher answers each request in turn. Two threads that ask at once would take each other's answers, and hold
+ * the launcher for the culprit. */
+static int segment_open_with_intruder(struct rnl_env *env, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment)
+{
+    pthread_t t;
+    failing.ops.segment_open = segment_open;
+    TEST_MUST(pthread_create(&t, NULL, connects_too, NULL) == 0);
+    TEST_MUST(pthread_join(t, NULL) == 0);
+    return segment_open(env, rank, bytes, wait_ns, segment);
+}
+
+static void a_second_thread_that_connects_meanwhile_is_told(void **state)
+{
+    struct test_hub h;
+    (void)state;
+    open_status = map_status = 0;
+    open_two(&h);
+    invaded = h.ep[1];
+    intruder_status = 0;
+    failing.ops.segment_open = segment_open_with_intruder;
+    assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "y", 1), 0);
+    assert_int_equal(intruder_status, RNL_ERR_CONTEXT);
+    while (in.count < 1)
+        assert_true(rnl_extract(h.ep[0], SIZE_MAX) >= 0);
+    test_seam_close(&failing);
+    assert_int_equal(test_hub_close(&h), 0);
+    assert_int_equal(in.count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_receiver_short_of_descriptors_says_so_and_gives_up),
         cmocka_unit_test(without_an_answer_a_connection_is_joined_later),
         cmocka_unit_test(who_must_not_wait_does_not_wait_for_the_agent),
+        cmocka_unit_test(a_second_thread_that_connects_meanwhile_is_told),
     };
     return cmocka_run_group_tests_name("endpoint/connect", tests, NULL, NULL);
 }

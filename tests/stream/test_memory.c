@@ -165,6 +165,73 @@ static void a_message_that_gets_no_memory_ends_close(void **state)
     assert_int_equal(status, RNL_ERR_NO_MEMORY);
 }
 
+static uint64_t ahead_ns; /* of the receiver's clock */
+static uint64_t (*own_now)(struct rnl_env *);
+static uint64_t now_ns(struct rnl_env *env)
+{
+    return own_now(env) + ahead_ns;
+}
+
+/* A sender whose message waited for memory for ever would wait with it, and nobody would say why. */
+static void a_sender_whose_message_gets_no_memory_is_given_up(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, now;
+    struct rnl_peer_info info;
+    struct test_seam seam;
+    long pages = 0;
+    void *volatile hole[2000];
+    unsigned holes = 0;
+    if (test_slowness() != 1 || f->h.wires) {
+        puts(f->h.wires ? "skip: an hour's silence is a death of its own between hosts"
+                        : "skip: the sanitizers' own memory cannot be limited");
+        skip();
+    }
+    assert_int_equal(post_card(f->a, 1, LATE, test_pattern(1, 0), LONG_BYTES), 0);
+    drain(f->b);
+    assert_int_equal(rnl_handler_whole(f->b, LATE, inbox_whole, &f->in, 0), LATE);
+    (void)mallopt(M_ARENA_MAX, 1);
+    test_seam_open(&seam, f->b);
+    own_now = seam.ops.now_ns;
+    seam.ops.now_ns = now_ns;
+    ahead_ns = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%ld", &pages), 1);
+    fclose(statm);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    now = before;
+    now.rlim_cur = (rlim_t)pages * 4096 + LONG_BYTES / 2; /* enough for all else */
+    assert_int_equal(setrlimit(RLIMIT_AS, &now), 0);
+    while (holes < 2000 && (hole[holes] = malloc(LONG_BYTES)) != NULL)
+        holes++;
+    int64_t told = 0, after = 0;
+    for (int tries = 0; tries < 10000 && told == 0; tries++)
+        told = rnl_extract(f->b, SIZE_MAX);
+    ahead_ns = (uint64_t)29 * 1000 * 1000 * 1000; /* rnl_options.silence_ms is 30 s */
+    for (int tries = 0; tries < 100 && after >= 0; tries++)
+        after = rnl_extract(f->b, SIZE_MAX);
+    int alive = rnl_peer(f->b, 0, &info) == 0 && info.state == RNL_PEER_UP;
+    ahead_ns += (uint64_t)3600 * 1000 * 1000 * 1000;
+    for (int tries = 0; tries < 10000 && info.state != RNL_PEER_DEAD; tries++)
+        TEST_MUST(rnl_extract(f->b, SIZE_MAX) >= 0 && rnl_peer(f->b, 0, &info) == 0);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    while (holes > 0)
+        free(hole[--holes]);
+    test_seam_close(&seam);
+    assert_int_equal(told, RNL_ERR_NO_MEMORY);
+    assert_int_equal(after, 0); /* it is told once */
+    assert_true(alive);
+    assert_int_equal(info.state, RNL_PEER_DEAD);
+    assert_int_equal(info.reason, RNL_DEATH_NO_MEMORY);
+    while (rnl_peer(f->a, 1, &info) == 0 && info.state != RNL_PEER_DEAD)
+        assert_true(rnl_wait(f->a, 60000000000) == 0);
+    assert_int_equal(info.reason, RNL_DEATH_DISCONNECTED);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), RNL_ERR_PEER_DEAD);
+    SAYS(RNL_ERR_PEER_DEAD, "rank 1", "no memory");
+    assert_int_equal(f->in.count, 0);
+}
+
 static void suspended_keeps_and_collected_messages_count_against_the_budget(void **state)
 {
     struct fixture *f = *state;
@@ -209,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_whole_message_without_memory_waits),
         TEST(a_message_that_gets_no_memory_ends_close),
+        TEST(a_sender_whose_message_gets_no_memory_is_given_up),
         TEST(suspended_keeps_and_collected_messages_count_against_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
