@@ -15,8 +15,8 @@
  *   GSB  its sender asks for a place first, and then sends it to all with it
  *
  * Views of more than FLAT members, and those with several members on one of several hosts, send along a tree from
- * whoever sends to all, in which PB and GSB are used: from host to host, and below one member of each host to the others
- * there.
+ * whoever sends to all, in which PB and GSB are used: from host to host, and below one member of each host to the
+ * others there.
  *
  * Each member keeps a message until all members of the view have delivered it. A sender sends only while at most
  * half of its share of the budget is kept for it, so a member that takes nothing in holds back all senders, and
