@@ -48,8 +48,11 @@ END
 sanitizer=$(grep -oaE '__(asan|tsan)_init' "$provider" | sed -n '1s/__\(.*\)_init/\1/p')
 set_up=()
 for library in ${sanitizer:+lib$sanitizer.so libclang_rt.$sanitizer-$(uname -m).so}; do
-    library=$($(<compiler) -print-file-name="$library")
-    [ ! -e "$library" ] || set_up=(env LD_PRELOAD="$library" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1)
+    library=$($(<compiler) -print-file-name="$library") # that of clang for threads cannot be preloaded; that of gcc serves it, too
+    if [ "${#set_up[@]}" = 0 ] && [ -e "$library" ] && (LD_PRELOAD=$library exec true) 2>>said; then
+        set_up=(env LD_PRELOAD="$library" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1)
+        [ "$sanitizer" = asan ] || set_up+=(FI_RNL_AUTO_PROGRESS=1) # the programs have one thread each
+    fi
 done
 if [ -n "$sanitizer" ] && [ "${#set_up[@]}" = 0 ]; then
     echo "the run-time library of the sanitizer that $(<compiler) has used is not here"

@@ -17,6 +17,11 @@ many() { # RANKS: each within 16 MB, when each page is counted once
 flood() { # RANKS: 62.5 MiB come from each peer, and no more than 8 of them are held
     on_provider "$1" "$dir/flood" && cat said && awk -v n="$1:" '$3 == n { found = $6 < 8192 } END { exit !found }' said
 }
+fails() {
+    # shellcheck disable=SC2016 # for that shell
+    ! on_provider 1 sh -c 'exit 1' && ! on_provider 1 sh -c 'kill -9 $$' && ! limit=2 on_provider 1 sleep 60
+}
+case_of 'what ends with 1, is killed or hangs is red, here and in the suites' fails
 ranks=16
 [ "$what" != all ] || ranks=256
 case_of "$ranks ranks on one host take 16 MB each at most" many $ranks
