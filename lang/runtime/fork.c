@@ -4,7 +4,6 @@
  * process, learn of objects that are shared for the first time, and count references, all in the same order. The end
  * of a process is one, too. */
 #include "cluster.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Body of a fork: what objects are new, the objects of the SHARED parameters, and the IN arguments, which only the rank
@@ -146,33 +145,13 @@ static void take_fresh(struct orc_reader *r, uint32_t source)
                                                                 : "the compiler's estimate";
 }
 
-/* What the process calls the object first; an element of an array by its index, too, as a number. */
-static void give_name(struct orc_object *o, const struct orc_param *p, const struct orc_bound *d, uint32_t dims,
-                      size_t at)
-{
-    long long index[ORC_DIMS_MAX];
-    char text[32];
-    struct orc_buffer name = {0};
-    for (uint32_t i = dims; i-- > 0; at /= (size_t)d[i].n)
-        index[i] = d[i].lb + (int64_t)(at % (size_t)d[i].n);
-    orc_put_bytes(&name, p->name, strlen(p->name));
-    for (uint32_t i = 0; i < dims; i++) {
-        snprintf(text, sizeof text, i ? ",%lld" : "[%lld", index[i]);
-        orc_put_bytes(&name, text, strlen(text));
-    }
-    orc_put_bytes(&name, "]", dims ? 1 : 0);
-    orc_put_bytes(&name, "", 1);
-    o->shared->name = (char *)name.p;
-}
-
 static void take_handle(struct orc_reader *r, const struct orc_param *p, const struct orc_type *t, void *v,
                         uint32_t dest, uint32_t source, const struct orc_bound *d, uint32_t dims, size_t at)
 {
     struct orc_object *o = orc_find(orc_get_u64(r));
     if (r->bad || !o || o->class != t->class)
         orc_broken(source);
-    if (!o->shared->name)
-        give_name(o, p, d, dims, at);
+    orc_call_it(o, p, d, dims, at);
     o->shared->global_refs++;
     orc_expect(o, dest, p);
     if (v) {

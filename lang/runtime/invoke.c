@@ -189,12 +189,6 @@ void orc_flush_blocked(struct orc_object *o)
     }
 }
 
-_Noreturn static void alone(struct orc_object *o, const struct orc_operation *op, orc_place at)
-{
-    orc_fail(at, "local deadlock: %s of an object of type %s blocks, and no other process can reach the object",
-             op->name, o->class->name);
-}
-
 /* ---- calls of this rank ---- */
 
 enum { MEASURED = 64 }; /* one of so many is measured, for what calls and multicasts cost here */
@@ -221,7 +215,7 @@ static bool wait_here(struct orc_object *o, uint32_t number, void **args, orc_pl
 {
     struct orc_pending p;
     if (o->shared->global_refs <= 1)
-        alone(o, orc_operation_of(o->class, number), at);
+        orc_alone(o, number, at);
     orc_pending_begin(&p, args, at);
     (void)orc_pending_take(p.ticket); /* it is found by the object */
     struct orc_blocked *b = block(o, number, args);
@@ -303,7 +297,7 @@ static bool invoke_remote(struct orc_object *o, const struct orc_operation *op, 
         orc_cost_measured(false, now_ns() - begin);
     orc_self->object = NULL;
     if (p.deadlock)
-        alone(o, op, at);
+        orc_alone(o, number, at);
     return !p.again;
 }
 
@@ -363,7 +357,7 @@ void orc_group_invoked(struct orc_event *e)
     void **args = own ? own->args : args_of(e, op, &scratch);
     if (orc_try(o, number, args, true, &wrote) == ORC_BLOCKED) {
         if (own && o->shared->global_refs <= 1)
-            alone(o, op, own->at);
+            orc_alone(o, number, own->at);
         struct orc_blocked *b = block(o, number, own ? args : keep_args(op, args, &scratch));
         b->write_first = true;
         b->at = own ? own->at : 0;
@@ -425,7 +419,7 @@ void orc_check_alone(struct orc_object *o)
 {
     for (struct orc_blocked **at = &o->shared->blocked, *b; (b = *at);) {
         if (b->done == own_done)
-            alone(o, orc_operation_of(o->class, b->operation), b->at);
+            orc_alone(o, b->operation, b->at);
         if (b->done == remote_done) {
             orc_send_reply(b->caller, ORC_REPLY_DEADLOCK, NULL);
             *at = b->next;

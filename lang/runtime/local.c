@@ -14,22 +14,29 @@ static int zero(void)
     return orc_self && orc_self->cpu > 0 ? orc_self->cpu : 0;
 }
 
-/* Handles to the objects of an argument are kept by the process; they are no longer plain. */
-static void share(const struct orc_type *t, void *to, const void *from)
+static struct orc_object *share(struct orc_object *o)
 {
-    if (t->kind == ORC_OBJECT) {
-        struct orc_object *o = *(struct orc_object *const *)from;
-        o->plain = false;
-        orc_shared_of(o)->state = ORC_OWNER;
-        orc_retain(o);
-        *(struct orc_object **)to = o;
+    o->plain = false;
+    orc_shared_of(o)->state = ORC_OWNER;
+    orc_retain(o);
+    return o;
+}
+
+/* Handles to the objects of an argument are kept by the process; they are no longer plain. */
+static void share_argument(const struct orc_param *p, void *to, const void *from)
+{
+    if (p->type->kind == ORC_OBJECT) {
+        struct orc_object *o = *(struct orc_object **)to = share(*(struct orc_object *const *)from);
+        orc_call_it(o, p, NULL, 0, 0);
         return;
     }
     const struct orc_array *a = from; /* of objects */
-    memcpy(to, from, t->size);
-    char *data = a->n ? orc_alloc((size_t)a->n * t->elem->size) : NULL;
-    for (size_t i = 0; i < (size_t)a->n; i++)
-        share(t->elem, data + i * t->elem->size, (char *)a->data + i * t->elem->size);
+    memcpy(to, from, p->type->size);
+    struct orc_object **data = a->n ? orc_alloc((size_t)a->n * sizeof *data) : NULL;
+    for (size_t i = 0; i < (size_t)a->n; i++) {
+        data[i] = share(((struct orc_object **)a->data)[i]);
+        orc_call_it(data[i], p, a->d, p->type->dims, i);
+    }
     ((struct orc_array *)to)->data = data;
 }
 
@@ -39,7 +46,7 @@ static void **own_args(const struct orc_process *p, void **args)
     for (uint32_t i = 0; i < p->params_count; i++) {
         own[i] = orc_alloc(p->params[i].type->size);
         if (p->params[i].mode == ORC_SHARED)
-            share(p->params[i].type, own[i], args[i]);
+            share_argument(&p->params[i], own[i], args[i]);
         else
             orc_copy(p->params[i].type, own[i], args[i]);
     }
@@ -50,12 +57,6 @@ static void local_fork(uint32_t process, int64_t cpu, void **args, orc_place at)
 {
     (void)at;
     orc_spawn(process, own_args(&orc_program->processes[process], args))->cpu = (int)(cpu < 0 ? zero() : cpu);
-}
-
-static void alone(struct orc_object *o, struct orc_blocked *b)
-{
-    orc_fail(b->at, "local deadlock: %s of an object of type %s blocks, and no other process can reach the object",
-             orc_operation_of(o->class, b->operation)->name, o->class->name);
 }
 
 static void local_invoke(struct orc_object *o, uint32_t number, void **args, orc_place at)
@@ -74,7 +75,7 @@ static void local_invoke(struct orc_object *o, uint32_t number, void **args, orc
     }
     struct orc_blocked b = {.operation = number, .at = at, .args = args, .thread = orc_self};
     if (o->refs == 1)
-        alone(o, &b);
+        orc_alone(o, number, at);
     *s->last = &b;
     s->last = &b.next;
     orc_waits_for(o, &b);
@@ -89,7 +90,7 @@ static void local_strategy(struct orc_object *o, int64_t replicate, int64_t cpu,
 static void local_dropped(struct orc_object *o)
 {
     if (o->refs == 1 && o->shared->blocked)
-        alone(o, o->shared->blocked);
+        orc_alone(o, o->shared->blocked->operation, o->shared->blocked->at);
 }
 
 static int local_loop(void)

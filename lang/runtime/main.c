@@ -68,14 +68,24 @@ void orc_waits_for(struct orc_object *o, const struct orc_blocked *b)
     }
 }
 
+void orc_alone(const struct orc_object *o, uint32_t operation, orc_place at)
+{
+    const char *of = orc_operation_of(o->class, operation)->name;
+    if (o->shared && o->shared->name)
+        orc_fail(at, "local deadlock: %s of the object %s (%s) blocks, and no other process can reach it", of,
+                 o->shared->name, o->class->name);
+    orc_fail(at, "local deadlock: %s of an object of type %s blocks, which no other process can reach", of,
+             o->class->name);
+}
+
 static void tell(struct orc_thread *t, void *arg)
 {
     (void)arg;
     if (!t->waiting || !t->object)
         return;
-    fprintf(stderr, "cpu %d: %s:%u: process %s waits in %s of an object of type %s\n", t->cpu, orc_file(t->at),
+    fprintf(stderr, "cpu %d: %s:%u: process %s waits in %s of the object %s (%s)\n", t->cpu, orc_file(t->at),
             t->at & 0xfffff, t->process->name, orc_operation_of(t->object->class, t->operation)->name,
-            t->object->class->name);
+            t->object->shared->name, t->object->class->name);
 }
 
 void orc_deadlock(void)

@@ -2,6 +2,7 @@
  *
  * object.c - objects of this rank: making, saving, and running operations on the state that is here. */
 #include "rts.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 int orc_unwinding;
@@ -50,6 +51,25 @@ struct orc_shared *orc_shared_of(struct orc_object *o)
         o->shared->why = "never shared";
     }
     return o->shared;
+}
+
+void orc_call_it(struct orc_object *o, const struct orc_param *p, const struct orc_bound *d, uint32_t dims, size_t at)
+{
+    long long index[ORC_DIMS_MAX];
+    char text[32];
+    struct orc_buffer name = {0};
+    if (o->shared->name)
+        return;
+    for (uint32_t i = dims; i-- > 0; at /= (size_t)d[i].n)
+        index[i] = d[i].lb + (int64_t)(at % (size_t)d[i].n);
+    orc_put_bytes(&name, p->name, strlen(p->name));
+    for (uint32_t i = 0; i < dims; i++) {
+        snprintf(text, sizeof text, i ? ",%lld" : "[%lld", index[i]);
+        orc_put_bytes(&name, text, strlen(text));
+    }
+    orc_put_bytes(&name, "]", dims ? 1 : 0);
+    orc_put_bytes(&name, "", 1);
+    o->shared->name = (char *)name.p;
 }
 
 /* ---- the hidden operations ---- */
@@ -154,8 +174,7 @@ int orc_invoke(struct orc_object *o, uint32_t number, void **args, orc_place at)
         orc_spend_turns();
         orc_system->invoke(o, number, args, at);
     } else if (orc_try(o, number, args, false, &wrote) == ORC_BLOCKED) {
-        orc_fail(at, "local deadlock: %s of an object of type %s blocks, and no other process can reach the object",
-                 orc_operation_of(o->class, number)->name, o->class->name);
+        orc_alone(o, number, at);
     }
     return ORC_DONE;
 }

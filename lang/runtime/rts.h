@@ -127,6 +127,9 @@ struct orc_shared {
     struct orc_object *next;     /* in the table of shared objects */
 };
 struct orc_shared *orc_shared_of(struct orc_object *); /* makes it */
+/* What the process calls the shared object first is its name. Element `at` of an array, whose bounds are d, is called by
+ * its index, too, as a number. */
+void orc_call_it(struct orc_object *o, const struct orc_param *p, const struct orc_bound *d, uint32_t dims, size_t at);
 
 /* ---- main.c ---- */
 
@@ -157,6 +160,8 @@ extern int orc_cpus_wanted;
 void orc_spend_turns(void); /* before what others see: process.c */
 void orc_waits_for(struct orc_object *, const struct orc_blocked *);
 _Noreturn void orc_deadlock(void); /* tells who waits for what; ends the program */
+/* The operation blocks, and no other process can reach the object. */
+_Noreturn void orc_alone(const struct orc_object *o, uint32_t operation, orc_place at);
 
 /* ---- how objects are shared: local.c (one rank), cluster.c ---- */
 

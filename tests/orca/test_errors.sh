@@ -94,4 +94,12 @@ program 'FUNCTION f(n: integer): integer; BEGIN RETURN 1 + f(n + 1); END;' 'i: i
 "$build/lang/orcac" -O0 m.imp -o m >said 2>&1 && ./m >said 2>&1
 [ -n "$sanitizer" ] || grep -q 'm.imp:2: the recursion is too deep' said
 ok "a recursion without end is told" $?
+# Processes that wait for each other are told with their objects, an element of an array by its index.
+program 'IMPORT IntObject; TYPE T = ARRAY[integer] OF IntObject; PROCESS p(t: SHARED T; o: SHARED IntObject); BEGIN t[5]$AwaitValue(1); o$inc(); END;' \
+    't: T[4 .. 5]; o: IntObject;' 'FORK p(t, o); o$AwaitValue(1);'
+run
+[ $? = 1 ] && grep -q '^deadlock: all processes wait for each other$' said &&
+    grep -q '^cpu 0: m.imp:2: process p waits in AwaitValue of the object t\[5\] (IntObject)$' said &&
+    grep -q '^cpu 0: m.imp:6: process OrcaMain waits in AwaitValue of the object o (IntObject)$' said
+ok "a deadlock of all processes is told" $?
 exit "$failed"

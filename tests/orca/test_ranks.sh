@@ -100,7 +100,7 @@ ok 'a job that is ended has nobody that died' $?
 compiles "$tree/tests/orca/programs/stuck.imp" -O1
 for argument in '' everywhere; do
     run -n 3 ./stuck $argument
-    grep -q 'stuck.imp:20: local deadlock: AwaitValue of an object of type IntObject blocks' said
+    grep -q 'stuck.imp:20: local deadlock: AwaitValue of the object o (IntObject) blocks, and no other process can reach it$' said
     ok "a wait that nobody can end is told ${argument:-at the owner}" $?
 done
 exit "$failed"
