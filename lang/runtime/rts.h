@@ -127,8 +127,8 @@ struct orc_shared {
     struct orc_object *next;     /* in the table of shared objects */
 };
 struct orc_shared *orc_shared_of(struct orc_object *); /* makes it */
-/* What the process calls the shared object first is its name. Element `at` of an array, whose bounds are d, is called by
- * its index, too, as a number. */
+/* Gives the object a name: what the first process that it is shared with calls it. Element `at` of an array, whose
+ * bounds are d, is called by its index, too, as a number. */
 void orc_call_it(struct orc_object *o, const struct orc_param *p, const struct orc_bound *d, uint32_t dims, size_t at);
 
 /* ---- main.c ---- */
