@@ -57,6 +57,7 @@ bool_t xdr_calls_shape(XDR *x, struct calls_shape *s)
 
 bool_t xdr_calls_list(XDR *x, struct calls_list **l)
 {
+    struct calls_list *rest;
     for (;;) {
         bool_t more = *l != NULL;
         struct calls_list *next = x->x_op == XDR_FREE && more ? (*l)->next : NULL;
@@ -68,7 +69,8 @@ bool_t xdr_calls_list(XDR *x, struct calls_list **l)
         }
         if (!xdr_reference(x, (char **)(void *)l, sizeof **l, (xdrproc_t)xdr_int))
             return FALSE;
-        l = x->x_op == XDR_FREE ? &next : &(*l)->next;
+        rest = next;
+        l = x->x_op == XDR_FREE ? &rest : &(*l)->next;
     }
 }
 
