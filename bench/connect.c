@@ -7,7 +7,7 @@
 #include "runnel/runnel.h"
 
 enum { HELLO = 9 };
-#define PATIENCE_NS ((int64_t)50 * 1000 * 1000 * 1000) /* then a rank is missing */
+#define LIMIT_NS ((int64_t)50 * 1000 * 1000 * 1000) /* then a rank is missing */
 
 static bool talks(unsigned me, unsigned other, unsigned hubs)
 {
@@ -39,7 +39,7 @@ int bench_connect_native(struct bench_process *s, rnl_endpoint *ep, unsigned hub
         if (talks(me, r, hubs) && rnl_send(ep, r, HELLO, NULL, 0))
             return bench_process_fail(s, "%s", rnl_last_error()->text);
     while (hellos < wanted) {
-        int64_t got = rnl_wait(ep, PATIENCE_NS);
+        int64_t got = rnl_wait(ep, LIMIT_NS);
         if (got < 0)
             return bench_process_fail(s, "%u of %u peers connected: %s", hellos, wanted,
                                       got == RNL_TIMED_OUT ? "the others did not come" : rnl_last_error()->text);
@@ -59,7 +59,7 @@ static int on_fm_hello(FM_stream *stream, unsigned sender)
 int bench_connect_fm(struct bench_process *s, unsigned hubs)
 {
     unsigned me = (unsigned)FM_nodeid, ranks = (unsigned)FM_numnodes, wanted = partners(me, ranks, hubs);
-    uint64_t end = bench_now_ns() + (uint64_t)PATIENCE_NS;
+    uint64_t end = bench_now_ns() + (uint64_t)LIMIT_NS;
     FM_register_handler(HELLO, on_fm_hello);
     for (unsigned r = 0; r < ranks && s->status == 0; r++)
         if (talks(me, r, hubs))

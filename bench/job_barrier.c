@@ -62,7 +62,7 @@ static unsigned space_of(const struct bench_process *s, unsigned rank)
     return *s->area->net.space[0] ? rank >= bench_pair_ranks(s->pair) / 2 : 0;
 }
 
-static int open_lone(struct bench_process *s)
+static int open_single(struct bench_process *s)
 {
     struct ports *p = (void *)s->pair->board;
     const struct timeval limit = {.tv_sec = LIMIT_S};
@@ -83,7 +83,7 @@ static int open_job(struct bench_process *s)
         return -1;
     if (rnl_handler_whole(ep, TOKEN, on_token, NULL, 0) < 0)
         return failed(s);
-    if (s->area->net.udp && open_lone(s))
+    if (s->area->net.udp && open_single(s))
         return -1;
     return bench_connect_native(s, ep, rnl_size(ep)); /* then all of them have bound theirs */
 }

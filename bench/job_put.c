@@ -33,7 +33,7 @@ enum put_way {
     BY_MESSAGE,
     BY_WINDOW
 };
-#define PATIENCE_NS ((int64_t)50 * 1000 * 1000 * 1000)
+#define LIMIT_NS ((int64_t)50 * 1000 * 1000 * 1000)
 
 static rnl_endpoint *ep;
 static rnl_import *theirs;
@@ -137,7 +137,7 @@ static int open_put(struct bench_process *s)
     own[BY_WINDOW] = at;
     if (bench_connect_native(s, ep, rnl_size(ep)))
         return -1;
-    if (rnl_window_import(ep, !s->rank, WINDOW, PATIENCE_NS, &theirs, NULL) < 0)
+    if (rnl_window_import(ep, !s->rank, WINDOW, LIMIT_NS, &theirs, NULL) < 0)
         return failed(s);
     if (meet(s)) /* also between hosts, where nobody looks into the other's memory */
         return -1;
@@ -412,7 +412,7 @@ static int import_one(struct bench_process *s, bool window, uint32_t id, uint64_
     void *at;
     uint64_t t0 = bench_now_ns();
     if (window) {
-        if (rnl_window_import(ep, !s->rank, id, PATIENCE_NS, &m, NULL) < 0)
+        if (rnl_window_import(ep, !s->rank, id, LIMIT_NS, &m, NULL) < 0)
             return failed(s);
     } else {
         while (atomic_load_explicit(&b->name[!s->rank].number, memory_order_acquire) !=

@@ -30,7 +30,7 @@
 enum { MESSAGE = 1, WAIT_PAIR = 1, FD_PAIR = 2 };
 enum { BASELINE, OURS };                          /* variants of the tests that wake */
 enum { WAKES = 20, BURSTS = 400, MOST = BURSTS }; /* in one order */
-enum { SETTLE_NS = 100000, PATIENCE_NS = 2000000000 };
+enum { SETTLE_NS = 100000, LIMIT_NS = 2000000000 };
 
 struct wake_board {
     _Atomic uint64_t taken; /* by a sleeper: wake-ups and messages, all told */
@@ -219,7 +219,7 @@ static int wake(struct bench_process *s, bool baseline)
 static int wake_once(struct bench_process *s, bool baseline, int stat, double *us)
 {
     struct wake_board *b = board_of(s);
-    uint64_t before = atomic_load_explicit(&b->taken, memory_order_relaxed), end = bench_now_ns() + PATIENCE_NS;
+    uint64_t before = atomic_load_explicit(&b->taken, memory_order_relaxed), end = bench_now_ns() + LIMIT_NS;
     if (wait_asleep(s, stat, end))
         return -1;
     uint64_t t0 = bench_now_ns();

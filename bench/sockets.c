@@ -20,7 +20,7 @@
 #define UDP_GRO 104
 #endif
 
-enum { IP_UDP_BYTES = 28, MOST_SEGMENTS = 64, BUFFER = 4 << 20, PATIENCE_MS = 5000, SPIN_MS = 100 };
+enum { IP_UDP_BYTES = 28, MOST_SEGMENTS = 64, BUFFER = 4 << 20, LIMIT_MS = 5000, SPIN_MS = 100 };
 
 struct socket_ports { /* of the pair: the processes' ports */
     uint16_t single[2], bulk[2];
@@ -84,7 +84,7 @@ static int join_tcp(struct bench_process *s, struct sockets *k, const struct soc
             return failed(s, "could not listen");
         meet(s);
         struct pollfd p = {.fd = k->bulk, .events = POLLIN};
-        int fd = poll(&p, 1, PATIENCE_MS) == 1 ? accept4(k->bulk, NULL, NULL, SOCK_CLOEXEC) : -1, one = 1;
+        int fd = poll(&p, 1, LIMIT_MS) == 1 ? accept4(k->bulk, NULL, NULL, SOCK_CLOEXEC) : -1, one = 1;
         if (fd < 0)
             return bench_process_fail(s, "no TCP connection came");
         close(k->bulk);
@@ -146,9 +146,8 @@ static int waits(struct bench_process *s, struct sockets *k)
     uint64_t now = bench_now_ns();
     if (k->since_ns == 0)
         k->since_ns = now;
-    else if (now - k->since_ns > (uint64_t)PATIENCE_MS * 1000000u)
-        return bench_process_fail(s, "bare sockets moved nothing for %d s: was a datagram dropped?",
-                                  PATIENCE_MS / 1000);
+    else if (now - k->since_ns > (uint64_t)LIMIT_MS * 1000000u)
+        return bench_process_fail(s, "bare sockets moved nothing for %d s: was a datagram dropped?", LIMIT_MS / 1000);
     else if (now - k->since_ns > (uint64_t)SPIN_MS * 1000000u)
         usleep(1000); /* whoever is to send has no processor */
     if (s->one_core)

@@ -22,7 +22,7 @@
 
 enum { PROGRAM = 0x20000777, VERSION = 1, PROC_TAKE = 1, PROC_WAY, PROC_END, BYTES_MAX = 1 << 20 };
 enum { WARM = 8, CALL_S = 20, POLL_MS = 1000, DESCRIPTORS = 64 };
-#define PATIENCE_NS ((uint64_t)20 * 1000 * 1000 * 1000)
+#define LIMIT_NS ((uint64_t)20 * 1000 * 1000 * 1000)
 extern char **environ;
 
 struct bytes {
@@ -162,7 +162,7 @@ static int shots(struct bench_process *s, uint64_t count, const char *made)
 
 static int await_upgrade(struct bench_process *s)
 {
-    uint64_t end = bench_now_ns() + PATIENCE_NS;
+    uint64_t end = bench_now_ns() + LIMIT_NS;
     while (!upgraded) {
         enum clnt_stat status = call(PROC_WAY, 0);
         if (status != RPC_SUCCESS)

@@ -25,11 +25,6 @@ static void reap(struct vc_process *);
 enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128, SIGNAL_KILL = 9, START_NS = 1000 };
 #define LIMIT_NS ((uint64_t)1000 * 1000000000)
 
-struct rnl_sim *vc_cluster_sim(struct vc_cluster *c)
-{
-    return c->sim;
-}
-
 struct vc_net *vc_cluster_net(struct vc_cluster *c)
 {
     return c->net;

@@ -54,7 +54,6 @@ int vc_cluster_new(const struct vc_cluster_options *opt, struct vc_cluster **out
 void vc_cluster_run(struct vc_cluster *, struct vc_cluster_result *out);
 /* NULL is fine. */
 void vc_cluster_free(struct vc_cluster *);
-struct rnl_sim *vc_cluster_sim(struct vc_cluster *);
 struct vc_net *vc_cluster_net(struct vc_cluster *);
 
 #endif

@@ -29,7 +29,6 @@ void rnl_hist_record(struct rnl_hist *h, uint64_t ns)
     if (h->count == 0 || ns > h->max_ns)
         h->max_ns = ns;
     h->count++;
-    h->sum_ns += (double)ns;
     h->bucket[bucket_of(ns)]++;
 }
 
@@ -42,7 +41,6 @@ void rnl_hist_merge(struct rnl_hist *into, const struct rnl_hist *from)
     if (into->count == 0 || from->max_ns > into->max_ns)
         into->max_ns = from->max_ns;
     into->count += from->count;
-    into->sum_ns += from->sum_ns;
     for (unsigned i = 0; i < RNL_HIST_BUCKETS; i++)
         into->bucket[i] += from->bucket[i];
 }
@@ -62,9 +60,4 @@ uint64_t rnl_hist_percentile(const struct rnl_hist *h, double percent)
         i++;
     uint64_t ns = value_of(i);
     return ns < h->min_ns ? h->min_ns : ns > h->max_ns ? h->max_ns : ns;
-}
-
-double rnl_hist_mean(const struct rnl_hist *h)
-{
-    return h->count == 0 ? 0 : h->sum_ns / (double)h->count;
 }

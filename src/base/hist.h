@@ -15,7 +15,6 @@ enum {
 
 struct rnl_hist {
     uint64_t count, min_ns, max_ns; /* min and max are undefined while count is 0 */
-    double sum_ns;
     uint64_t bucket[RNL_HIST_BUCKETS];
 };
 
@@ -24,6 +23,5 @@ void rnl_hist_merge(struct rnl_hist *into, const struct rnl_hist *from);
 /* Returns the value that `percent` (0..100) of the samples do not exceed: 0 = least, 50 = median, 100 = largest. 0 if
  * empty. */
 uint64_t rnl_hist_percentile(const struct rnl_hist *, double percent);
-double rnl_hist_mean(const struct rnl_hist *);
 
 #endif

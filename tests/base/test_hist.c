@@ -18,7 +18,6 @@ static void an_empty_one_says_zero(void **state)
 {
     (void)state;
     assert_int_equal(rnl_hist_percentile(&h, 50), 0);
-    assert_true(rnl_hist_mean(&h) == 0);
 }
 
 static void below_128_ns_it_is_exact(void **state)
@@ -28,7 +27,6 @@ static void below_128_ns_it_is_exact(void **state)
         rnl_hist_record(&h, v);
     for (uint64_t v = 0; v < 128; v++)
         assert_int_equal(rnl_hist_percentile(&h, 100.0 * (double)(v + 1) / 128), v);
-    assert_true(rnl_hist_mean(&h) == 63.5);
 }
 
 static int by_value(const void *a, const void *b)

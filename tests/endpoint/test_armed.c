@@ -11,14 +11,14 @@
 
 #include "endpoint/poll.h"
 
-enum { COLD = RNL_ARMED_CELLS | RNL_ARMED_BY_BELL };
+enum { ARMED = RNL_ARMED_CELLS | RNL_ARMED_BY_BELL };
 enum { NOTE = 1, ASK = 2, ANSWER = 3, SIZE = 9, STILL = 8 /* a peer that nobody has heard of for long */ };
 #define MS ((uint64_t)1000000)
 
 struct fixture {
     struct test_hub h;
-    rnl_endpoint *a, *hot, *cold; /* ranks 0, 1 and STILL */
-    struct rnl_conn *conn;        /* of `a` to `cold` */
+    rnl_endpoint *a, *busy, *still; /* ranks 0, 1 and STILL */
+    struct rnl_conn *conn;          /* of `a` to `still` */
     struct inbox in;
     int deaths;
 };
@@ -108,7 +108,7 @@ static void valid(const rnl_endpoint *ep)
     for (uint32_t i = 0; i < ep->poll.connected; i++) {
         const struct rnl_conn *conn = ep->fast.conns[i];
         TEST_MUST(conn->poll_index == i && ep->peer[conn->rank].conn == conn && !conn->gone);
-        TEST_MUST(i < ep->fast.polled || (armed_of(conn) & COLD) == COLD);
+        TEST_MUST(i < ep->fast.polled || (armed_of(conn) & ARMED) == ARMED);
         TEST_MUST(i >= ep->fast.polled || !(armed_of(conn) & RNL_ARMED_BY_BELL));
     }
     TEST_MUST(ep->fast.polled == ep->poll.connected || ep->fast.bell == &ep->env->bell->word ||
@@ -116,7 +116,7 @@ static void valid(const rnl_endpoint *ep)
     TEST_MUST(atomic_load(&ep->poll.masked) == ep->fast.bell_seen || ep->fast.bell != &ep->poll.masked);
 }
 
-static int is_cold(const rnl_endpoint *ep, const struct rnl_conn *conn)
+static int is_armed(const rnl_endpoint *ep, const struct rnl_conn *conn)
 {
     return conn->poll_index >= ep->fast.polled;
 }
@@ -144,7 +144,7 @@ static void look_around(rnl_endpoint *ep, unsigned rounds)
     }
 }
 
-/* The peers that are not cooled, however still they are, are others. */
+/* Has the peers that are always polled send something, so that others are armed. */
 static void stir(struct fixture *f)
 {
     unsigned before = f->in.count;
@@ -155,23 +155,23 @@ static void stir(struct fixture *f)
 }
 
 /* Returns after how many rounds. */
-static unsigned let_cool(struct fixture *f)
+static unsigned let_be_armed(struct fixture *f)
 {
     unsigned rounds = 0;
-    if (is_cold(f->a, f->conn))
+    if (is_armed(f->a, f->conn))
         return 0;
     look_around(f->a, 1);
     stir(f);
-    for (; rounds < 5000 && !is_cold(f->a, f->conn); rounds++)
+    for (; rounds < 5000 && !is_armed(f->a, f->conn); rounds++)
         look_around(f->a, 1);
-    TEST_MUST(is_cold(f->a, f->conn));
+    TEST_MUST(is_armed(f->a, f->conn));
     return rounds;
 }
 
 static void open_all(struct fixture *f, unsigned size, const struct rnl_options *opt)
 {
     test_hub_open(&f->h, size, opt);
-    f->a = f->h.ep[0], f->hot = f->h.ep[1], f->cold = f->h.ep[STILL];
+    f->a = f->h.ep[0], f->busy = f->h.ep[1], f->still = f->h.ep[STILL];
     for (unsigned i = 0; i < size; i++) {
         TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_stream, &f->in) == NOTE);
         TEST_MUST(rnl_handler_stream(f->h.ep[i], ASK, answer, NULL) == ASK);
@@ -218,7 +218,7 @@ static void what_is_still_is_not_polled(void **state)
     assert_int_equal(f->a->fast.polled, SIZE);
     look_around(f->a, 1);
     assert_int_equal(f->a->fast.polled, SIZE); /* not at once */
-    let_cool(f);
+    let_be_armed(f);
     assert_int_equal(f->a->fast.polled, RNL_POLLED_ALWAYS);
     assert_int_equal(f->a->poll.connected, SIZE);
     assert_int_equal(env.fences, 1); /* for all of them */
@@ -226,24 +226,24 @@ static void what_is_still_is_not_polled(void **state)
     look_around(f->a, 200);
     assert_int_equal(env.fences, 1);
     for (uint32_t i = 0; i < SIZE; i++)
-        assert_int_equal(armed_of(f->a->fast.conns[i]), i < f->a->fast.polled ? 0 : COLD);
+        assert_int_equal(armed_of(f->a->fast.conns[i]), i < f->a->fast.polled ? 0 : ARMED);
 }
 
-static void a_cold_peer_is_heard_by_the_next_extract(void **state)
+static void an_armed_peer_is_heard_by_the_next_extract(void **state)
 {
     struct fixture *f = *state;
-    count_calls(f->cold);
+    count_calls(f->still);
     for (int i = 0; i < 3; i++) {
-        let_cool(f);
-        uint64_t rung = rnl_get_counters(f->cold)->bells_rung;
+        let_be_armed(f);
+        uint64_t rung = rnl_get_counters(f->still)->bells_rung;
         for (int k = 0; k < 20; k++) /* a ring each: it may have taken what the first was for */
-            assert_int_equal(rnl_send(f->cold, 0, NOTE, "12345678", 8), 0);
-        assert_int_equal(rnl_get_counters(f->cold)->bells_rung, rung + 20);
-        assert_int_equal(rnl_send(f->hot, 0, NOTE, "1234", 4), 0);
+            assert_int_equal(rnl_send(f->still, 0, NOTE, "12345678", 8), 0);
+        assert_int_equal(rnl_get_counters(f->still)->bells_rung, rung + 20);
+        assert_int_equal(rnl_send(f->busy, 0, NOTE, "1234", 4), 0);
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 164);
-        assert_false(is_cold(f->a, f->conn));
-        assert_int_equal(rnl_send(f->cold, 0, NOTE, "12", 2), 0); /* it is polled now */
-        assert_int_equal(rnl_get_counters(f->cold)->bells_rung, rung + 20);
+        assert_false(is_armed(f->a, f->conn));
+        assert_int_equal(rnl_send(f->still, 0, NOTE, "12", 2), 0); /* it is polled now */
+        assert_int_equal(rnl_get_counters(f->still)->bells_rung, rung + 20);
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 2);
         assert_int_equal(f->in.count, 22 * (i + 1));
     }
@@ -251,22 +251,22 @@ static void a_cold_peer_is_heard_by_the_next_extract(void **state)
     assert_int_equal(env.raises, 0);
 }
 
-static void who_comes_back_soon_is_cooled_later(void **state)
+static void who_comes_back_soon_is_armed_later(void **state)
 {
     struct fixture *f = *state;
-    let_cool(f);
+    let_be_armed(f);
     unsigned rounds[6] = {0};
     for (unsigned i = 0; i < 6; i++) {
-        assert_int_equal(rnl_send(f->cold, 0, NOTE, "x", 1), 0);
+        assert_int_equal(rnl_send(f->still, 0, NOTE, "x", 1), 0);
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
-        rounds[i] = let_cool(f);
+        rounds[i] = let_be_armed(f);
     }
     assert_true(rounds[5] > 3 * rounds[1]);
     assert_in_range(rounds[5], 100, 200);
     look_around(f->a, 8 * rounds[5] + 10); /* and is forgiven */
-    assert_int_equal(rnl_send(f->cold, 0, NOTE, "x", 1), 0);
+    assert_int_equal(rnl_send(f->still, 0, NOTE, "x", 1), 0);
     assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
-    assert_in_range(let_cool(f), 3, 8);
+    assert_in_range(let_be_armed(f), 3, 8);
 }
 
 /* ---- the bell is a hint ---- */
@@ -274,8 +274,8 @@ static void who_comes_back_soon_is_cooled_later(void **state)
 static void a_lost_hint_is_found_by_a_round(void **state)
 {
     struct fixture *f = *state;
-    let_cool(f);
-    assert_int_equal(rnl_send(f->cold, 0, NOTE, "x", 1), 0);
+    let_be_armed(f);
+    assert_int_equal(rnl_send(f->still, 0, NOTE, "x", 1), 0);
     take_back(f);
     unsigned extracts = 1;
     while (rnl_extract(f->a, SIZE_MAX) == 0)
@@ -287,9 +287,9 @@ static void a_lost_hint_is_found_by_a_round(void **state)
 static void a_lost_hint_is_found_before_sleeping(void **state)
 {
     struct fixture *f = *state;
-    let_cool(f);
+    let_be_armed(f);
     env.step_ns = 0; /* no round */
-    assert_int_equal(rnl_send(f->cold, 0, NOTE, "12345678", 8), 0);
+    assert_int_equal(rnl_send(f->still, 0, NOTE, "12345678", 8), 0);
     take_back(f);
     assert_int_equal(rnl_wait(f->a, 10000 * (int64_t)MS), 8);
     assert_int_equal(env.parks, 0);
@@ -298,7 +298,7 @@ static void a_lost_hint_is_found_before_sleeping(void **state)
 static void a_bell_that_rings_for_nothing_is_not_listened_to(void **state)
 {
     struct fixture *f = *state;
-    let_cool(f);
+    let_be_armed(f);
     env.step_ns = 0;
     for (unsigned i = 0; i < 60; i++) {
         atomic_fetch_add(&f->a->env->bell->word, 1); /* a stranger */
@@ -307,15 +307,15 @@ static void a_bell_that_rings_for_nothing_is_not_listened_to(void **state)
     }
     assert_ptr_equal(f->a->fast.bell, &f->a->poll.masked);
     env.step_ns = MS;
-    assert_int_equal(rnl_send(f->cold, 0, NOTE, "x", 1), 0);
+    assert_int_equal(rnl_send(f->still, 0, NOTE, "x", 1), 0);
     unsigned extracts = 1;
     while (rnl_extract(f->a, SIZE_MAX) == 0)
         extracts++;
     assert_in_range(extracts, 1, 130);
     assert_int_equal(f->in.count, 1);
-    let_cool(f);
+    let_be_armed(f);
     assert_ptr_equal(f->a->fast.bell, &f->a->env->bell->word); /* and again */
-    assert_int_equal(rnl_send(f->cold, 0, NOTE, "x", 1), 0);
+    assert_int_equal(rnl_send(f->still, 0, NOTE, "x", 1), 0);
     assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
 }
 
@@ -323,17 +323,17 @@ static void without_a_heavy_fence_senders_fence(void **state)
 {
     struct fixture *f = *state;
     env.ops.heavy_fence = no_fence; /* not any more */
-    let_cool(f);
+    let_be_armed(f);
     assert_int_equal(f->a->env->facts.have_membarrier, 0);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(rnl_send(f->cold, 0, NOTE, "x", 1), 0);
+        assert_int_equal(rnl_send(f->still, 0, NOTE, "x", 1), 0);
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
-        assert_int_equal(f->cold->peer[0].conn->channel.senders_fence, 1);
-        let_cool(f);
+        assert_int_equal(f->still->peer[0].conn->channel.senders_fence, 1);
+        let_be_armed(f);
     }
 }
 
-/* Arrives between two steps of the cooling: what is armed then is looked at once more. */
+/* Arrives between two steps of the arming: what is armed then is looked at once more. */
 static rnl_endpoint *late_sender;
 static int fence_late(struct rnl_env *e)
 {
@@ -350,12 +350,12 @@ static int fence_late(struct rnl_env *e)
     return env.was->heavy_fence(e);
 }
 
-static void what_comes_while_it_is_cooled_is_seen(void **state)
+static void what_comes_while_it_is_armed_is_seen(void **state)
 {
     struct fixture *f = *state;
     look_around(f->a, 1);
     stir(f);
-    late_sender = f->cold;
+    late_sender = f->still;
     env.ops.heavy_fence = fence_late;
     for (unsigned i = 0; i < 64 * 64 && late_sender; i++)
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
@@ -367,23 +367,23 @@ static void what_comes_while_it_is_cooled_is_seen(void **state)
 
 /* ---- sleep ---- */
 
-static void a_sleeper_is_woken_by_cold_peers_too(void **state)
+static void a_sleeper_is_woken_by_armed_peers_too(void **state)
 {
     struct fixture *f = *state;
-    let_cool(f);
+    let_be_armed(f);
     env.step_ns = 1;
     assert_int_equal(rnl_wait(f->a, 300 * (int64_t)MS), RNL_TIMED_OUT);
     assert_true(env.parks > 0);
     for (uint32_t i = 0; i < SIZE; i++)
-        assert_int_equal(env.parked[i], RNL_ARMED_WAKE | (i < f->a->fast.polled ? RNL_ARMED_CELLS : COLD));
+        assert_int_equal(env.parked[i], RNL_ARMED_WAKE | (i < f->a->fast.polled ? RNL_ARMED_CELLS : ARMED));
     for (uint32_t i = 0; i < SIZE; i++)
-        assert_int_equal(armed_of(f->a->fast.conns[i]), i < f->a->fast.polled ? 0 : COLD);
-    assert_true(is_cold(f->a, f->conn));
-    count_calls(f->cold);
+        assert_int_equal(armed_of(f->a->fast.conns[i]), i < f->a->fast.polled ? 0 : ARMED);
+    assert_true(is_armed(f->a, f->conn));
+    count_calls(f->still);
     struct rnl_idle other = {.deadline_ns = UINT64_MAX}; /* as if one slept */
     f->a->wait.asleep = &other;
     rnl_ep_arm_all(f->a);
-    assert_int_equal(rnl_send(f->cold, 0, NOTE, "x", 1), 0);
+    assert_int_equal(rnl_send(f->still, 0, NOTE, "x", 1), 0);
     assert_int_equal(env.wakes, 1);
     f->a->wait.asleep = NULL;
     rnl_ep_arm_all(f->a);
@@ -398,17 +398,17 @@ static int readable(int fd, int ms)
     return n && p.revents & POLLIN;
 }
 
-static void a_descriptor_tells_of_cold_peers(void **state)
+static void a_descriptor_tells_of_armed_peers(void **state)
 {
     struct fixture *f = *state;
-    let_cool(f);
+    let_be_armed(f);
     env.ops.now_ns = env.was->now_ns;
     int fd = rnl_fd(f->a);
     for (int i = 0; i < 3; i++) {
         for (int k = 0; k < 100 && readable(fd, 0); k++)
             assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
         assert_false(readable(fd, 0));
-        assert_int_equal(rnl_send(i == 1 ? f->hot : f->cold, 0, NOTE, "x", 1), 0);
+        assert_int_equal(rnl_send(i == 1 ? f->busy : f->still, 0, NOTE, "x", 1), 0);
         assert_true(readable(fd, 1000));
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
     }
@@ -416,11 +416,11 @@ static void a_descriptor_tells_of_cold_peers(void **state)
 
 /* ---- peers that come, go, wait and die ---- */
 
-static void a_cold_peer_that_dies_is_heard_to_the_end(void **state)
+static void an_armed_peer_that_dies_is_heard_to_the_end(void **state)
 {
     struct fixture *f = *state;
-    let_cool(f);
-    assert_int_equal(rnl_send(f->cold, 0, NOTE, "x", 1), 0);
+    let_be_armed(f);
+    assert_int_equal(rnl_send(f->still, 0, NOTE, "x", 1), 0);
     take_back(f);
     test_hub_kill(&f->h, STILL, RNL_DEATH_SIGNAL, 9);
     for (int i = 0; i < 5; i++)
@@ -429,23 +429,23 @@ static void a_cold_peer_that_dies_is_heard_to_the_end(void **state)
     assert_int_equal(f->deaths, 1);
     assert_int_equal(f->a->poll.connected, SIZE - 1);
     assert_int_equal(rnl_send(f->a, STILL, NOTE, "x", 1), RNL_ERR_PEER_DEAD);
-    test_hub_kill(&f->h, 1, RNL_DEATH_SIGNAL, 9); /* and a hot one, among cold ones */
+    test_hub_kill(&f->h, 1, RNL_DEATH_SIGNAL, 9); /* and a polled one, among armed ones */
     look_around(f->a, 2);
     assert_int_equal(f->a->poll.connected, SIZE - 2);
     assert_int_equal(f->deaths, 2);
 }
 
-static void a_cold_peer_that_breaks_the_protocol_is_dead(void **state)
+static void an_armed_peer_that_breaks_the_protocol_is_dead(void **state)
 {
     struct fixture *f = *state;
-    let_cool(f);
-    atomic_store(&f->cold->peer[0].conn->channel.mine->version, 77);
+    let_be_armed(f);
+    atomic_store(&f->still->peer[0].conn->channel.mine->version, 77);
     f->conn->channel.joined = 0;
     assert_int_equal(rnl_ep_ring_bell(f->a, f->conn, RNL_ARMED_CELLS), 0);
     look_around(f->a, 1);
     assert_int_equal(f->deaths, 1);
     assert_int_equal(f->a->poll.connected, SIZE - 1);
-    f->cold->peer[0].conn->channel.joined = 1;
+    f->still->peer[0].conn->channel.joined = 1;
 }
 
 /* ---- threads ---- */
@@ -473,7 +473,7 @@ static void *write_letters(void *arg)
     struct test_random r = test_random_of(11, w->rank);
     for (unsigned i = 0; i < LETTERS; i++) {
         TEST_MUST(rnl_send(w->c->h->ep[w->rank], 0, NOTE, &i, sizeof i) == 0);
-        if (test_random_one_in(&r, 8)) /* long enough to be cooled, now and then */
+        if (test_random_one_in(&r, 8)) /* long enough to be armed, now and then */
             test_sleep_ms(1 + test_random_one_in(&r, 4) * 12);
     }
     return NULL;
@@ -489,7 +489,7 @@ static void *read_letters(void *arg)
     return NULL;
 }
 
-static void threads_share_an_endpoint_with_cold_peers(void **state)
+static void threads_share_an_endpoint_with_armed_peers(void **state)
 {
     const struct rnl_options opt = {.flags = RNL_SHARED};
     struct test_hub h;
@@ -520,18 +520,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_still_is_not_polled),
-        TEST(a_cold_peer_is_heard_by_the_next_extract),
-        TEST(who_comes_back_soon_is_cooled_later),
+        TEST(an_armed_peer_is_heard_by_the_next_extract),
+        TEST(who_comes_back_soon_is_armed_later),
         TEST(a_lost_hint_is_found_by_a_round),
         TEST(a_lost_hint_is_found_before_sleeping),
         TEST(a_bell_that_rings_for_nothing_is_not_listened_to),
         TEST(without_a_heavy_fence_senders_fence),
-        TEST(what_comes_while_it_is_cooled_is_seen),
-        TEST(a_sleeper_is_woken_by_cold_peers_too),
-        TEST(a_descriptor_tells_of_cold_peers),
-        TEST(a_cold_peer_that_dies_is_heard_to_the_end),
-        TEST(a_cold_peer_that_breaks_the_protocol_is_dead),
-        cmocka_unit_test(threads_share_an_endpoint_with_cold_peers),
+        TEST(what_comes_while_it_is_armed_is_seen),
+        TEST(a_sleeper_is_woken_by_armed_peers_too),
+        TEST(a_descriptor_tells_of_armed_peers),
+        TEST(an_armed_peer_that_dies_is_heard_to_the_end),
+        TEST(an_armed_peer_that_breaks_the_protocol_is_dead),
+        cmocka_unit_test(threads_share_an_endpoint_with_armed_peers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,11 +110,6 @@ void test_loop_meet(struct test_loop_side *s)
     meet(s, 1);
 }
 
-void test_loop_meet_quietly(struct test_loop_side *s)
-{
-    meet(s, 0);
-}
-
 static void run_one(struct test_loop_run *run, unsigned rank, unsigned size, const struct test_loop *opt,
                     void (*body)(struct test_loop_side *), void *arg)
 {

@@ -49,8 +49,6 @@ struct test_loop_side {
 int test_loop_run(unsigned size, const struct test_loop *opt, void (*body)(struct test_loop_side *), void *arg);
 /* All have come so far. Messages are taken in meanwhile. */
 void test_loop_meet(struct test_loop_side *s);
-/* The same for a process without looking at its endpoint. */
-void test_loop_meet_quietly(struct test_loop_side *s);
 /* This process on that processor, if it may be. */
 void test_loop_pin(unsigned cpu);
 
