@@ -41,7 +41,7 @@ static int make_room(struct rnl_member *r, uint32_t room)
 static void queue(struct rnl_membership *m, uint32_t rank, const struct rnl_event *event)
 {
     struct rnl_member *r = &m->member[rank];
-    if (!r->is_here || rnl_member_is_gone(r) || (r->lost && !RNL_BUG(membership_queues_after_loss)))
+    if (!r->is_here || rnl_member_is_gone(r) || r->lost)
         return;
     struct rnl_event *last = r->queued > r->taken ? &r->events[(r->queued - 1) % r->room] : NULL;
     if (event->kind == RNL_EVENT_CLOSE_REQUEST && last && last->kind == RNL_EVENT_CLOSE_REQUEST) {

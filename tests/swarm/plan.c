@@ -239,23 +239,29 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
     uint64_t often = 2 + of_plan(p, 0, 12); /* 1 in so many exists */
     for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
         if (of(p, f, 1000, often) == 0)
-            p->faults |= (uint32_t)1 << f;
+            p->faults |= (uint64_t)1 << f;
     if (of(p, SWARM_CRASH, 1001, 5) == 0) /* only in some of these it comes when something is under way */
-        p->faults |= (uint32_t)1 << SWARM_CRASH;
+        p->faults |= (uint64_t)1 << SWARM_CRASH;
     if (swarm_has(p, SWARM_CRASH) && of(p, SWARM_RESTART, 1001, 2))
-        p->faults |= (uint32_t)1 << SWARM_RESTART;
+        p->faults |= (uint64_t)1 << SWARM_RESTART;
     if ((swarm_has(p, SWARM_CRASH) || swarm_has(p, SWARM_GONE)) && of(p, SWARM_READMIT, 1001, 2))
-        p->faults |= (uint32_t)1 << SWARM_READMIT;
+        p->faults |= (uint64_t)1 << SWARM_READMIT;
+    if (of(p, SWARM_GROUP, 1001, 6) == 0)
+        p->faults |= (uint64_t)1 << SWARM_GROUP;
     p->faults &= ~less->off;
+    if (swarm_has(p, SWARM_READMIT)) /* members do not come back */
+        p->faults &= ~((uint64_t)1 << SWARM_GROUP);
     /* Of messages that are given up nobody can tell the era by their first byte; and what is taken back counts from 0.
      */
     if (swarm_has(p, SWARM_READMIT))
-        p->faults &= ~((uint32_t)1 << SWARM_ABORT | (uint32_t)1 << SWARM_WRAP);
+        p->faults &= ~((uint64_t)1 << SWARM_ABORT | (uint64_t)1 << SWARM_WRAP);
     p->hosts = 2 + (unsigned)of_plan(p, 1, 3);
     if (of_plan(p, 2, 4) == 0)
         p->hosts = 2 + (unsigned)of_plan(p, 3, 15);
     if (of_plan(p, 2, 256) == 1)
         p->hosts = 100;
+    if (p->hosts > 32)
+        p->faults &= ~((uint64_t)1 << SWARM_GROUP);
     p->pattern = (unsigned)of_plan(p, 4, SWARM_PATTERNS);
     p->messages = 1u << of_plan(p, 5, p->hosts > 32 ? 3 : p->hosts > 6 ? 6 : 8);
     p->longest = (size_t)1 << (6 + of_plan(p, 6, p->hosts > 32 ? 8 : 14)); /* up to 512 KiB */

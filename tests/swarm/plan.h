@@ -10,39 +10,40 @@
 
 #include "net/fault/fault.h"
 
-#define SWARM_FAULTS(X)                                                                      \
-    X(LOSS, "loss")           /* of single packets */                                        \
-    X(BURST, "burst")         /* of many in a row */                                         \
-    X(DUP, "dup")             /* packets come twice */                                       \
-    X(REORDER, "reorder")     /* some are late */                                            \
-    X(DELAY, "delay")         /* all are, by differing times */                              \
-    X(CORRUPT, "corrupt")     /* bits differ */                                              \
-    X(CUT, "cut")             /* the end is missing */                                       \
-    X(MARK, "mark")           /* marked as congested */                                      \
-    X(BLEACH, "bleach")       /* marks are taken off */                                      \
-    X(SHALLOW, "shallow")     /* queues of a few packets */                                  \
-    X(MTU, "mtu")             /* of the ways becomes smaller, without a word */              \
-    X(PARTITION, "partition") /* some hosts are apart from the others, and then not */       \
-    X(BLOCK, "block")         /* one way */                                                  \
-    X(FLAP, "flap")           /* a link is down for a while */                               \
-    X(STALL, "stall")         /* a host stands still */                                      \
-    X(CRASH, "crash")         /* a process ends, and the launcher says so later */           \
-    X(RESTART, "restart")     /* ... and is started anew, which the job has not asked for */ \
-    X(KEYS, "keys")           /* keys are used up after a few packets */                     \
-    X(BUDGET, "budget")       /* of what may be kept for peers: the least */                 \
-    X(SOCKET, "socket")       /* receive buffers of a few packets */                         \
-    X(ENCRYPT, "encrypt")     /* packets are encrypted */                                    \
-    X(OPEN, "open")           /* packets are neither encrypted nor authenticated */          \
-    X(SILENT, "silent")       /* programs do not call for up to a second */                  \
-    X(REST, "rest")           /* links rest at once */                                       \
-    X(STACKS, "stacks")       /* few stacks for handlers */                                  \
-    X(GONE, "gone")           /* a host is silent for about as long as others stand it */    \
-    X(WRAP, "wrap")           /* counters begin shortly before their fields wrap around */   \
-    X(ABORT, "abort")         /* senders give messages up */                                 \
-    X(SENDS, "sends")         /* handlers send */                                            \
-    X(REPLAY, "replay")       /* somebody says packets again, much later */                  \
-    X(RARE, "rare")           /* the library does what it hardly ever does */                \
-    X(READMIT, "readmit")     /* who died is started anew, and taken back; and who was only not heard */
+#define SWARM_FAULTS(X)                                                                                  \
+    X(LOSS, "loss")           /* of single packets */                                                    \
+    X(BURST, "burst")         /* of many in a row */                                                     \
+    X(DUP, "dup")             /* packets come twice */                                                   \
+    X(REORDER, "reorder")     /* some are late */                                                        \
+    X(DELAY, "delay")         /* all are, by differing times */                                          \
+    X(CORRUPT, "corrupt")     /* bits differ */                                                          \
+    X(CUT, "cut")             /* the end is missing */                                                   \
+    X(MARK, "mark")           /* marked as congested */                                                  \
+    X(BLEACH, "bleach")       /* marks are taken off */                                                  \
+    X(SHALLOW, "shallow")     /* queues of a few packets */                                              \
+    X(MTU, "mtu")             /* of the ways becomes smaller, without a word */                          \
+    X(PARTITION, "partition") /* some hosts are apart from the others, and then not */                   \
+    X(BLOCK, "block")         /* one way */                                                              \
+    X(FLAP, "flap")           /* a link is down for a while */                                           \
+    X(STALL, "stall")         /* a host stands still */                                                  \
+    X(CRASH, "crash")         /* a process ends, and the launcher says so later */                       \
+    X(RESTART, "restart")     /* ... and is started anew, which the job has not asked for */             \
+    X(KEYS, "keys")           /* keys are used up after a few packets */                                 \
+    X(BUDGET, "budget")       /* of what may be kept for peers: the least */                             \
+    X(SOCKET, "socket")       /* receive buffers of a few packets */                                     \
+    X(ENCRYPT, "encrypt")     /* packets are encrypted */                                                \
+    X(OPEN, "open")           /* packets are neither encrypted nor authenticated */                      \
+    X(SILENT, "silent")       /* programs do not call for up to a second */                              \
+    X(REST, "rest")           /* links rest at once */                                                   \
+    X(STACKS, "stacks")       /* few stacks for handlers */                                              \
+    X(GONE, "gone")           /* a host is silent for about as long as others stand it */                \
+    X(WRAP, "wrap")           /* counters begin shortly before their fields wrap around */               \
+    X(ABORT, "abort")         /* senders give messages up */                                             \
+    X(SENDS, "sends")         /* handlers send */                                                        \
+    X(REPLAY, "replay")       /* somebody says packets again, much later */                              \
+    X(RARE, "rare")           /* the library does what it hardly ever does */                            \
+    X(READMIT, "readmit")     /* who died is started anew, and taken back; and who was only not heard */ \
+    X(GROUP, "group")         /* programs also multicast in a group, which some join: group.c */
 
 enum swarm_fault {
 #define X(name, word) SWARM_##name,
@@ -91,7 +92,7 @@ struct swarm_pick {
 
 struct swarm_plan {
     uint64_t seed;
-    uint32_t faults;                   /* bits: those that exist */
+    uint64_t faults;                   /* bits: those that exist */
     unsigned hosts, pattern, messages; /* messages: of each program */
     size_t longest, total;             /* bytes of one message; of all of a program */
     struct swarm_way {                 /* all links (struct vc_net_link_config) */
@@ -126,7 +127,7 @@ struct swarm_plan {
 
 /* What is left of a schedule that is being made smaller: 0 = all of it. */
 struct swarm_less {
-    uint32_t off; /* bits of faults that are taken away */
+    uint64_t off; /* bits of faults that are taken away */
     unsigned hosts, messages;
     size_t longest, total;
 };

@@ -559,11 +559,13 @@ void swarm_program(struct swarm_host *h)
         haunts(h);
         return;
     }
+    swarm_group_begins(h);
     for (unsigned i = 0; i < p->messages; i++) {
         if (p->away_ns && p->away_host == h->rank && p->away_after == i)
             swarm_host_away(h, p->away_ns);
         pause(h);
         sends(h, &left);
+        swarm_group_goes_on(h, i);
         if (taken_back(h))
             looks_for_the_dead(h, &left);
         if (draw(h, 3) == 0)
@@ -572,6 +574,7 @@ void swarm_program(struct swarm_host *h)
             free_kept(h);
     }
     stays(h, &left);
+    swarm_group_leaves(h);
     h->closed = 1; /* nothing more is kept */
     while (h->keeps)
         free_kept(h);

@@ -302,6 +302,7 @@ void swarm_run(const struct swarm_plan *plan, struct swarm_result *result)
     look(w->sim, &w->look);
     agreements(w);
     result->messages = swarm_oracle_settle(w->oracle);
+    swarm_group_settle(w);
     vc_net_counts(w->net, &counts);
     result->packets = counts.sent;
     result->ns = rnl_sim_now(w->sim) / VC_TICKS_PER_NS;

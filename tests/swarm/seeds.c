@@ -100,7 +100,7 @@ static void shrink(uint64_t seed, struct swarm_less *less)
     for (unsigned f = 0; f < SWARM_FAULT_COUNT && test_now_ns() < until; f++) {
         swarm_plan_of(seed, less, &plan);
         tried = *less;
-        tried.off |= (uint32_t)1 << f;
+        tried.off |= (uint64_t)1 << f;
         if (swarm_has(&plan, f))
             (void)still(seed, less, &tried);
     }
@@ -170,7 +170,7 @@ static int parse_less(char *text, struct swarm_less *less)
         while (f < SWARM_FAULT_COUNT && strcmp(word, swarm_fault_name(f)) != 0)
             f++;
         if (f < SWARM_FAULT_COUNT)
-            less->off |= (uint32_t)1 << f;
+            less->off |= (uint64_t)1 << f;
         else if (!parse_size(word, less))
             return 0;
     }

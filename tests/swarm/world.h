@@ -51,12 +51,14 @@ struct swarm_host {
     uint8_t lost_addresses; /* bits: those that are dead for ever */
     struct swarm_kept kept[SWARM_KEPT_MAX];
     unsigned keeps;
+    struct swarm_member *member; /* GROUP, of the first life */
     struct swarm_slot {
         struct swarm_host *host;
         unsigned handler;
     } slot[8];
 };
 struct vc_net;
+struct swarm_member;
 struct swarm_world {
     struct swarm_plan plan;
     struct rnl_sim *sim;
@@ -100,6 +102,14 @@ void swarm_host_free(struct swarm_host *h);
 
 /* program.c */
 void swarm_program(struct swarm_host *h);
+
+/* group.c: with GROUP each program opens a group, some later than others, now and then sends to it, and leaves it. */
+void swarm_group_begins(struct swarm_host *h);
+/* i: how many messages of its own the program has sent. */
+void swarm_group_goes_on(struct swarm_host *h, unsigned i);
+void swarm_group_leaves(struct swarm_host *h);
+/* All is over: those who stayed in it to their end have delivered the same. */
+void swarm_group_settle(struct swarm_world *w);
 
 /* run.c */
 struct swarm_result {

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "runnel/runnel.h"
 
 static bool takes_part(const struct member *m)
@@ -207,7 +208,7 @@ static void conclude(struct rnl_order *o)
         if (takes_part(&o->member[o->view[i]]) && !o->member[o->view[i]].answered)
             return;
     for (; next_of(o, &at, &end); n++) {
-        if (end.seq > o->member[donor].end)
+        if (end.seq > o->member[donor].end && !RNL_BUG(group_donor_is_the_coordinator))
             donor = end.member;
         stay += end.role == RNL_ORDER_STAYS;
     }
