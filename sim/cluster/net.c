@@ -10,15 +10,16 @@
 
 enum { LOOP_NS = 1000, MESSAGE_BYTES = 36, FETCH_LINE = 64 };
 
-struct net_link *net_route_of(const struct vc_net *net, uint32_t node, uint32_t host)
+struct net_link *net_route_of(const struct vc_net *net, uint32_t node, uint32_t host, uint32_t nth)
 {
     const struct net_node *n = &net->node[node];
-    uint32_t link = n->routes ? n->routes[host] : n->only;
+    uint32_t link = n->routes ? n->routes[(nth < net->planes ? nth : 0) * net->hosts + host] : n->only;
     return link < net->links ? net->link[link] : NULL;
 }
 
 void net_drop(struct vc_net *net, struct net_packet *p, struct net_link *l, enum vc_net_drop why)
 {
+    net_unsend(p); /* if its own host drops it */
     net->counts.dropped[why]++;
     if (l)
         l->counts.dropped[why]++;
@@ -230,7 +231,7 @@ static void pass(struct vc_net *net, uint32_t node, struct net_packet *p, struct
     struct net_link *l;
     if (node == p->to)
         at_host(net, p, came);
-    else if (!(l = net_route_of(net, node, p->to)))
+    else if (!(l = net_route_of(net, node, p->to, p->nth)))
         net_drop(net, p, came, VC_NET_DROP_ROUTE);
     else
         enter(l, p);
@@ -263,7 +264,6 @@ void net_send(struct vc_net *net, struct net_packet *p)
     const struct net_host *h = &net->host[p->from];
     enum vc_net_drop why = h->down || h->mute >> p->nth & 1 ? VC_NET_DROP_DOWN : apart(net, p);
     if (why) {
-        net_unsend(p);
         net_drop(net, p, NULL, why);
     } else if (p->from == p->to) { /* never inside the call that sends */
         net_unsend(p);

@@ -12,8 +12,9 @@
  *   - is judged by the link's faults (net/fault/fault.h). What is lost there is lost behind the queue: it has
  *     used its share of the rate. A delay of a span makes packets overtake one another; a fixed one does not.
  *
- * Routes are the shortest ways by number of links, of equal ones the one whose first link was made first. They are
- * fixed by vc_net_route and do not change when a link goes down: what has to go that way is lost.
+ * Routes are the shortest ways over links that take such packets, by number of links; of equal ones the one whose first
+ * link was made first. They are fixed by vc_net_route and do not change when a link goes down: what has to go that way
+ * is lost.
  *
  * Nothing is allocated for a packet once as many were under way before. Every packet that is delivered or dropped
  * enters the hash of the engine. */
@@ -47,6 +48,7 @@ struct vc_net_link_config {
     uint64_t mark_bytes;     /* 0 = marks nothing */
     uint32_t mtu;            /* with IP headers; 0 = 1500 */
     uint32_t overhead_bytes; /* 0 = VC_NET_OVERHEAD */
+    uint8_t only_nth;        /* n + 1: only what goes between the nth addresses of hosts; 0 = everything */
     uint8_t silent;          /* what is longer than the MTU is dropped without a word to its sender */
 };
 

@@ -200,8 +200,8 @@ static void inward_free(struct inward *in)
     free(in->first);
 }
 
-/* All nodes' first links towards a host. */
-static void search(const struct vc_net *net, struct inward *in, uint32_t host)
+/* All nodes' first links towards the nth address of a host. */
+static void search(const struct vc_net *net, struct inward *in, uint32_t host, uint32_t nth)
 {
     uint32_t count = 1;
     memset(in->first, 0xff, net->nodes * sizeof *in->first);
@@ -213,6 +213,8 @@ static void search(const struct vc_net *net, struct inward *in, uint32_t host)
             const struct net_link *l = net->link[in->link[i]];
             if (in->first[l->from] != UINT32_MAX || (node < net->hosts && node != host))
                 continue; /* hosts do not pass on what is for others */
+            if (l->config.only_nth && l->config.only_nth != nth + 1)
+                continue;
             in->first[l->from] = l->id;
             in->found[count++] = l->from;
         }
@@ -227,7 +229,10 @@ int vc_net_route(struct vc_net *net)
     uint32_t *outward = calloc(net->nodes, sizeof *outward);
     if (status == 0 && !outward)
         status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the routes of %u nodes", net->nodes);
+    net->planes = 1;
     for (uint32_t i = 0; i < net->links && status == 0; i++) {
+        if (net->link[i]->config.only_nth > net->planes)
+            net->planes = net->link[i]->config.only_nth;
         outward[net->link[i]->from]++;
         net->node[net->link[i]->from].only = i;
     }
@@ -236,12 +241,13 @@ int vc_net_route(struct vc_net *net)
         net->node[i].routes = NULL;
         if (outward[i] < 2 && i < net->hosts)
             continue; /* the way out is the only one */
-        net->node[i].routes = malloc(net->hosts * sizeof(uint32_t));
+        net->node[i].routes = malloc((size_t)net->planes * net->hosts * sizeof(uint32_t));
         if (!net->node[i].routes)
             status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the routes of %u nodes", net->nodes);
     }
-    for (uint32_t host = 0; host < net->hosts && status == 0; host++) {
-        search(net, &in, host);
+    for (uint32_t k = 0; k < net->planes * net->hosts && status == 0; k++) {
+        const uint32_t host = k % net->hosts;
+        search(net, &in, host, k / net->hosts);
         for (uint32_t i = 0; i < net->hosts && net->apart_from == net->apart_to; i++)
             if (in.first[i] == UINT32_MAX) {
                 net->apart_from = i;
@@ -249,7 +255,7 @@ int vc_net_route(struct vc_net *net)
             }
         for (uint32_t i = 0; i < net->nodes; i++)
             if (net->node[i].routes)
-                net->node[i].routes[host] = in.first[i];
+                net->node[i].routes[k] = in.first[i];
     }
     free(outward);
     inward_free(&in);

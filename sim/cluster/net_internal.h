@@ -58,7 +58,7 @@ struct net_link {
 };
 
 struct net_node {
-    uint32_t *routes; /* by host: a link; NULL: `only` for all */
+    uint32_t *routes; /* by number of the addresses, then host: a link; NULL: `only` for all */
     uint32_t only;    /* UINT32_MAX: none */
 };
 
@@ -94,6 +94,7 @@ struct vc_net {
     uint32_t hosts, nodes, links, link_room;
     uint32_t apart_from, apart_to; /* hosts with no way between them; the same: there are none */
     uint32_t addresses;            /* of each host; 0 = 1 */
+    uint32_t planes;               /* so many numbers of addresses have routes of their own, others those of 0 */
     struct net_node *node;
     struct net_host *host;
     struct net_link **link;
@@ -126,7 +127,7 @@ void net_send(struct vc_net *, struct net_packet *);
 void net_drop(struct vc_net *, struct net_packet *, struct net_link *, enum vc_net_drop);
 /* Its sender is told, if it was a datagram: a message goes back from node `at`. */
 void net_tell(struct vc_net *, const struct net_packet *, enum net_kind, uint32_t at, uint32_t value);
-struct net_link *net_route_of(const struct vc_net *, uint32_t node, uint32_t host);
+struct net_link *net_route_of(const struct vc_net *, uint32_t node, uint32_t host, uint32_t nth);
 static inline uint32_t net_longest(const struct net_link *l)
 {
     return l->config.mtu - VC_NET_HEADERS;

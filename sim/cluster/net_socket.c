@@ -89,7 +89,7 @@ static enum rnl_socket_stop may_send(const struct net_socket *k, const struct rn
         return RNL_SOCKET_TOO_LONG;
     if (to == k->host)
         return RNL_SOCKET_WENT;
-    struct net_link *l = net_route_of(net, k->host, to);
+    struct net_link *l = net_route_of(net, k->host, to, (uint32_t)o->to.ip[12] - FIRST_NET);
     if (!l)
         return RNL_SOCKET_UNREACHABLE;
     net_link_settle(l);

@@ -302,14 +302,17 @@ static int verb_switches(struct vc_net *net, int n, const char *const *a)
 
 static int verb_link(struct vc_net *net, int n, const char *const *a)
 {
-    uint32_t end[2];
-    (void)n;
+    uint32_t end[2], nth;
+    const char *third = n > 2 ? a[2] : "";
     for (int i = 0; i < 2; i++) {
         const char *at = a[i];
         if (!read_node(net, &at, &end[i]) || *at)
             return no_node(net, a[i]);
     }
-    return vc_net_connect(net, end[0], end[1], &(struct vc_net_link_config){0}, NULL);
+    if (n > 2 && (!read_number(&third, &nth) || *third || nth >= vc_net_addresses(net)))
+        return rnl_fail(RNL_ERR_ARG, "address '%s': hosts have %u, counted from 0", a[2], vc_net_addresses(net));
+    const struct vc_net_link_config config = {.only_nth = n > 2 ? (uint8_t)(nth + 1) : 0};
+    return vc_net_connect(net, end[0], end[1], &config, NULL);
 }
 
 static int verb_star(struct vc_net *net, int n, const char *const *a)
@@ -457,7 +460,8 @@ static int verb_address_up(struct vc_net *net, int n, const char *const *a)
 
 const struct vc_net_verb vc_net_verbs[] = {
     {"switches", "COUNT", "so many switches; before any link", 1, 1, 1, verb_switches},
-    {"link", "NODE NODE", "a link there and back, without rate, delay and bounds at first", 2, 2, 1, verb_link},
+    {"link", "NODE NODE [NTH]",
+     "a link there and back, without rate and bounds at first; NTH: for those addresses alone", 2, 3, 1, verb_link},
     {"star", "NODE", "such a link from each host to that node", 1, 1, 1, verb_star},
     {"addresses", "COUNT", "each host has so many addresses, which programs know", 1, 1, 1, verb_addresses},
     {"rate", "LINKS RATE|none", "how fast a link sends", 2, 2, 0, verb_rate},

@@ -187,9 +187,14 @@ static enum line_kind kind_of(const struct scenario_line *l)
 
 static int connect_line(const struct scenario_line *l, struct vc_net *net, uint32_t hosts)
 {
+    struct vc_net_link_config config = ethernet;
     uint32_t node[2];
-    if (l->count != 3 || l->at_ns != 0)
-        return rnl_fail(RNL_ERR_ARG, "link takes two nodes, and no time");
+    uint64_t nth = 0;
+    if (l->count < 3 || l->count > 4 || l->at_ns != 0)
+        return rnl_fail(RNL_ERR_ARG, "link takes two nodes, perhaps the number of an address, and no time");
+    if (l->count == 4 && !vc_verb_number(l->word[3], RNL_PATHS_MAX - 1, &nth))
+        return rnl_fail(RNL_ERR_ARG, "address '%s': hosts have up to %d, counted from 0", l->word[3], RNL_PATHS_MAX);
+    config.only_nth = l->count == 4 ? (uint8_t)(nth + 1) : 0;
     for (int i = 0; i < 2; i++) {
         const char *text = l->word[1 + i];
         uint32_t first = text[0] == 's' ? hosts : 0, most = text[0] == 's' ? vc_net_nodes(net) - hosts : hosts;
@@ -199,7 +204,7 @@ static int connect_line(const struct scenario_line *l, struct vc_net *net, uint3
                             hosts - 1, vc_net_nodes(net) - hosts);
         node[i] = first + (uint32_t)n;
     }
-    return vc_net_connect(net, node[0], node[1], &ethernet, NULL);
+    return vc_net_connect(net, node[0], node[1], &config, NULL);
 }
 
 /* No later line makes a link: hosts that cannot reach each other now never will, and no job could begin. */
