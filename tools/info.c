@@ -308,6 +308,7 @@ static const struct environment_setting {
     {"RUNNEL_TERMINAL", "no terminal", "set by runnel run to 1 if its standard error is a terminal: show progress"},
     {"RNL_PROTECT", "authenticate",
      "how packets to other hosts are protected: authenticate, encrypt, or nothing-measure-only"},
+    {"RNL_STRIPE", "0", "1: long messages to a peer of another host go by all of its addresses at once"},
     {"RNL_FAULT", "nothing", "what befalls the packets of other hosts, for trials, like loss=1%"},
     {"RUNNEL_RPC", "nothing", "for SunRPC programs below runnel rpc: off, explain, strict, now, separated by commas"},
     {"RUNNEL_SSH", "ssh", "the command by which runnel run and amudprun reach hosts"},

@@ -242,6 +242,7 @@ struct rnl_env {
     struct rnl_env_late *late; /* what goes around it where it comes later; NULL = nothing. The env frees it */
     unsigned char job_key[RNL_ENV_KEY_BYTES];
     uint8_t protect;                 /* protection of datagrams, the same in the whole job: enum rnl_protect */
+    bool stripe;                     /* long messages go by all paths to a peer at once (remote/stripe.c) */
     const struct rnl_meet_ops *meet; /* NULL: the peers are the ranks of a job */
     uint8_t congest_algorithm;       /* enum rnl_congest_algorithm; 0 is the one in use, others are for comparison */
     /* Opens another endpoint in this process; NULL: this is a virtual process. rnl_open sets it. */

@@ -64,19 +64,36 @@ static int take_faults(struct rnl_env *env)
     return status;
 }
 
+/* Whether long messages go by several paths at once: RNL_STRIPE is 0 (also if it is empty or not set) or 1. */
+static int read_stripe(bool *out)
+{
+    const char *text = getenv("RNL_STRIPE");
+    *out = text && strcmp(text, "1") == 0;
+    if (!text || !*text || *out || strcmp(text, "0") == 0)
+        return 0;
+    return rnl_fail(RNL_ERR_ARG,
+                    "RNL_STRIPE is '%.40s': set it to 1, to send long messages by all cards that lead to a "
+                    "peer, or to 0 (the default)",
+                    text);
+}
+
 int rnl_open_with(rnl_endpoint **out, const struct rnl_options *opt, rnl_open_env *find, const void *arg)
 {
     struct rnl_env *env;
     uint8_t protect;
+    bool stripe = false;
     int status = rnl_ep_check(opt, opt && opt->hub ? rnl_hub_size(opt->hub)
                                                    : 0); /* before joining, which is possible only once */
     if (status == 0)
         status = rnl_protect_read(getenv("RNL_PROTECT"), &protect);
     if (status == 0)
+        status = read_stripe(&stripe);
+    if (status == 0)
         status = find(opt, arg, &env);
     if (status < 0)
         return status;
     env->protect = protect;
+    env->stripe = stripe;
     status = take_faults(env);
     if (status == 0)
         status = rnl_ep_new(env, opt, out);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * activity.c - which connections are active, which are idle and may hibernate, and which silent peers the agents
- * attest. The active connections lie in a list, each with a time at which it was surely not idle yet. So a walk over
- * the list touches only those that may be idle now, and no memory that has left the caches since. */
+ * attest; and whether all flows to a peer rest, and how much they may have in flight. The active connections lie in a
+ * list, each with a time at which it was surely not idle yet. So a walk over the list touches only those that may be
+ * idle now, and no memory that has left the caches since. */
 #include "base/bug.h"
 #include "base/sometimes.h"
 #include "remote/remote_internal.h"
 
 #define STILL_LEAST_NS ((uint64_t)100 * 1000)
-enum { AHEAD = 4 /* places ahead at which connections that may be idle are prefetched */ };
+enum {
+    AHEAD = 4,       /* places ahead at which connections that may be idle are prefetched */
+    WINDOW_LEAST = 2 /* packets */
+};
 
 void rnl_remote_add_active(struct rnl_remote_conn *rc)
 {
@@ -43,11 +47,10 @@ static uint64_t still_enough(const struct rnl_remote *r)
 
 bool rnl_remote_may_hibernate(struct rnl_remote_conn *rc)
 {
-    if (!rc->replica || !rc->established || rc->closed || rc->scheduled || !rnl_flow_idle(&rc->flow) ||
+    if (!rc->replica || !rc->established || rc->closed || rc->scheduled || !rnl_remote_flows_idle(rc) ||
         !rnl_replica_can_hibernate(rc->replica, &rc->rest))
         return false;
-    rnl_flow_relax(&rc->flow);
-    return rnl_flow_deadline(&rc->flow) == UINT64_MAX;
+    return rnl_remote_flows_rest(rc);
 }
 
 void rnl_remote_hibernate(struct rnl_remote_conn *rc)
@@ -71,6 +74,18 @@ int rnl_remote_activate(struct rnl_remote_conn *rc)
     rnl_replica_activate(rc->replica, rc->channel, &rc->rest);
     RNL_SOMETIMES(1, "a link wakes");
     return 1;
+}
+
+int rnl_remote_frames(struct rnl_remote_conn *rc, const unsigned char *at, uint32_t bytes, uint64_t number)
+{
+    int woken = RNL_BUGGIFY("no memory for a packet") ? RNL_ERR_NO_MEMORY : rnl_remote_activate(rc);
+    if (woken < 0) {
+        rc->remote->c->connects_failed++;
+        return RNL_NO_ROOM; /* it comes again; perhaps there is memory then */
+    }
+    if (woken)
+        rnl_remote_raise(rc, RNL_REMOTE_ACTIVE);
+    return rnl_replica_apply(rc->replica, at, bytes, number);
 }
 
 void rnl_remote_update_credit(struct rnl_remote_conn *rc)
@@ -166,4 +181,53 @@ void rnl_remote_probe_idle(struct rnl_remote *r, uint64_t now_ns)
         rnl_flow_ping(&rc->flow);
         rnl_remote_schedule(rc, RNL_REMOTE_URGENT);
     }
+}
+
+/* ---- all flows to a peer ---- */
+
+/* All active peers may send at once, on all their flows, but each may send a few packets in any case: else with very
+ * many peers nobody could send. */
+uint32_t rnl_remote_window(const struct rnl_remote_conn *rc, const struct rnl_flow *flow)
+{
+    const struct rnl_remote *r = rc->remote;
+    uint32_t share = r->window / (r->active_count ? r->active_count : 1);
+    uint32_t least = WINDOW_LEAST * (rnl_flow_mtu(flow) + r->config.buffer_bytes);
+    if (rc->paths)
+        share /= 1u + rc->paths->stripes;
+    return share > least ? share : least;
+}
+
+bool rnl_remote_may_send(const struct rnl_remote_conn *rc, uint64_t now_ns)
+{
+    bool may = rnl_flow_may_send(&rc->flow, now_ns);
+    for (unsigned k = 0; rc->paths && k < RNL_FLOW_PATHS_MAX - 1 && !may; k++) {
+        const struct rnl_remote_stripe *s = rc->paths->stripe[k];
+        may = s && s->works && rnl_flow_may_send(&s->flow, now_ns);
+    }
+    return may;
+}
+
+bool rnl_remote_flows_idle(const struct rnl_remote_conn *rc)
+{
+    bool idle = rnl_flow_idle(&rc->flow);
+    for (unsigned k = 0; rc->paths && k < RNL_FLOW_PATHS_MAX; k++) {
+        const struct rnl_remote_stripe *s = k ? rc->paths->stripe[k - 1] : NULL;
+        idle = idle && (!s || rnl_flow_idle(&s->flow)) &&
+               !(rc->replica && rnl_replica_wants(rc->replica, &rc->paths->own[k]));
+    }
+    return idle;
+}
+
+bool rnl_remote_flows_rest(struct rnl_remote_conn *rc)
+{
+    rnl_flow_relax(&rc->flow);
+    bool at_rest = rnl_flow_deadline(&rc->flow) == UINT64_MAX;
+    for (unsigned k = 0; rc->paths && k < RNL_FLOW_PATHS_MAX - 1; k++) {
+        struct rnl_remote_stripe *s = rc->paths->stripe[k];
+        if (!s)
+            continue;
+        rnl_flow_relax(&s->flow);
+        at_rest = at_rest && rnl_flow_deadline(&s->flow) == UINT64_MAX;
+    }
+    return at_rest;
 }

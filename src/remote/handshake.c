@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW_LEAST = 2 /* packets */ };
-
 /* ---- operations for the flow ---- */
 
 static uint32_t fill(void *ctx, unsigned char *at, uint32_t room, struct rnl_flow_note *notes, unsigned *count)
@@ -19,6 +17,8 @@ static uint32_t fill(void *ctx, unsigned char *at, uint32_t room, struct rnl_flo
     *count = 0;
     if (!rc->replica)
         return 0;
+    if (RNL_UNLIKELY(rc->paths && rc->paths->stripes && rc->paths->lead))
+        return rnl_remote_stripe_fill(rc, 0, at, room, notes, count);
     uint32_t used = rnl_replica_emit(rc->replica, at, room, notes, count);
     if (rc->replica->emitted_all)
         rnl_flow_no_more_data(&rc->flow);
@@ -41,15 +41,7 @@ static void lost(void *ctx, const struct rnl_flow_note *note)
 
 static int frames(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t number)
 {
-    struct rnl_remote_conn *rc = ctx;
-    int woken = RNL_BUGGIFY("no memory for a packet") ? RNL_ERR_NO_MEMORY : rnl_remote_activate(rc);
-    if (woken < 0) {
-        rc->remote->c->connects_failed++;
-        return RNL_NO_ROOM; /* it comes again; perhaps there is memory then */
-    }
-    if (woken)
-        rnl_remote_raise(rc, RNL_REMOTE_ACTIVE);
-    return rnl_replica_apply(rc->replica, at, bytes, number);
+    return rnl_remote_frames(ctx, at, bytes, number);
 }
 
 static void *take_memory(void *ctx, size_t bytes)
@@ -71,15 +63,10 @@ static void path(void *ctx, const struct rnl_path_word *word)
     rc->remote->has_word = 1;
 }
 
-/* Returns the window that the peer may have in flight. All active peers may send at once, but each may send a few
- * packets in any case: else with very many peers nobody could send. */
 static uint32_t window(void *ctx)
 {
     const struct rnl_remote_conn *rc = ctx;
-    const struct rnl_remote *r = rc->remote;
-    uint32_t share = r->window / (r->active_count ? r->active_count : 1);
-    uint32_t least = WINDOW_LEAST * (rnl_flow_mtu(&rc->flow) + r->config.buffer_bytes);
-    return share > least ? share : least;
+    return rnl_remote_window(rc, &rc->flow);
 }
 
 static const struct rnl_flow_ops flow_ops = {.fill = fill,
@@ -138,6 +125,7 @@ int rnl_remote_connect(struct rnl_remote *r, uint32_t rank, struct rnl_channel *
 
 void rnl_remote_end_flow(struct rnl_remote_conn *rc)
 {
+    rnl_remote_stripes_end(rc);
     if (rc->has_flow)
         rnl_flow_fini(&rc->flow);
     rc->has_flow = rc->established = 0;
@@ -234,6 +222,7 @@ static void begin_flow(struct rnl_remote_conn *rc, const struct rnl_hs_made *mad
                                          .keys = &keys};
     rnl_flow_init(&rc->flow, &setup, now_ns);
     rnl_keys_wipe(&keys);
+    rnl_remote_stripes_keys(rc, made);
     rc->has_flow = 1;
 }
 
@@ -350,22 +339,30 @@ static void broken(struct rnl_remote_conn *rc)
 
 void rnl_remote_input(struct rnl_remote_conn *rc, const struct rnl_view *v, uint64_t now_ns)
 {
-    unsigned ecn = v->flags & RNL_VIEW_CE ? 3 : v->flags & RNL_VIEW_ECT ? 2 : 0;
-    int status = rnl_flow_input(&rc->flow, (unsigned char *)(uintptr_t)v->at, v->bytes, ecn, now_ns);
+    unsigned ecn = v->flags & RNL_VIEW_CE ? 3 : v->flags & RNL_VIEW_ECT ? 2 : 0, number = rnl_packet_flow(v->at);
+    struct rnl_flow *flow = rnl_remote_flow(rc, number, v, now_ns);
+    if (!flow) {
+        rc->remote->c->strays++;
+        return;
+    }
+    int status = rnl_flow_input(flow, (unsigned char *)(uintptr_t)v->at, v->bytes, ecn, now_ns);
     if (status < 0) {
         broken(rc);
         return;
     }
     if (status == RNL_FLOW_NEW && rnl_hs_confirm(&rc->hs) == RNL_HS_CONFIRMED)
         confirmed(rc);
-    if (status == RNL_FLOW_NEW)
-        rnl_remote_paths_input(rc, v, now_ns);
+    if (status == RNL_FLOW_NEW) {
+        rnl_remote_heard(rc, number, v, now_ns);
+        if (number == 0)
+            rnl_remote_paths_input(rc, v, now_ns);
+    }
     if (rc->replica) {
         if (rc->replica->arrived & RNL_REPLICA_LINES)
             rnl_remote_raise(rc, RNL_REMOTE_DATA);
         rc->replica->arrived = 0;
     }
-    rnl_remote_schedule(rc, rnl_flow_is_urgent(&rc->flow) ? RNL_REMOTE_URGENT : RNL_REMOTE_CAN_WAIT);
+    rnl_remote_schedule(rc, rnl_flow_is_urgent(flow) ? RNL_REMOTE_URGENT : RNL_REMOTE_CAN_WAIT);
 }
 
 void rnl_remote_unknown(struct rnl_remote_conn *rc, const struct rnl_view *v, uint64_t now_ns)

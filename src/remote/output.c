@@ -124,8 +124,11 @@ bool rnl_remote_output(struct rnl_remote_conn *rc, uint64_t backlog, uint64_t no
         rnl_remote_attest(rc, now_ns);
     if (RNL_UNLIKELY(rnl_hs_deadline(&rc->hs) <= now_ns) && !rc->closed)
         rnl_remote_step_handshake(rc, now_ns);
+    const bool stripes = rc->paths && rc->established && !rc->closed;
     if (rc->paths && rc->established)
         rnl_remote_paths_step(rc, now_ns);
+    if (stripes)
+        rnl_remote_stripes_step(rc, now_ns);
     if (!rc->established) {
         if (!rc->closed) /* a connection that has its turn is not in the heap any more */
             rnl_remote_due(rc, rnl_hs_deadline(&rc->hs));
@@ -139,6 +142,8 @@ bool rnl_remote_output(struct rnl_remote_conn *rc, uint64_t backlog, uint64_t no
         rnl_flow_has_data(&rc->flow);
     }
     bool more = rnl_flow_turn(&rc->flow, &port, &want, now_ns, &due_ns);
+    if (stripes && rc->paths->stripes)
+        more |= rnl_remote_stripes_turn(rc, last, now_ns, &due_ns);
     if (!rc->closed)
         look_at_state(rc);
     if (!rc->has_flow)

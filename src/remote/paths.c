@@ -93,7 +93,7 @@ int rnl_remote_paths_new(struct rnl_remote_conn *rc, const struct rnl_addr *addr
     return 0;
 }
 
-static int path_of(const struct rnl_remote_conn *rc, const struct rnl_view *v)
+int rnl_remote_path_of(const struct rnl_remote_conn *rc, const struct rnl_view *v)
 {
     struct rnl_transport *t = rc->remote->t;
     struct rnl_addr from;
@@ -108,7 +108,7 @@ static int path_of(const struct rnl_remote_conn *rc, const struct rnl_view *v)
 void rnl_remote_set_active(struct rnl_remote_conn *rc, const struct rnl_view *v)
 {
     struct rnl_transport *t = rc->remote->t;
-    int path = rc->paths ? path_of(rc, v) : -1;
+    int path = rc->paths ? rnl_remote_path_of(rc, v) : -1;
     if (path < 0)
         return;
     rnl_paths_set_active(&rc->paths->set, (unsigned)path);
@@ -164,7 +164,7 @@ static void challenge(struct rnl_remote_conn *rc, unsigned path, uint64_t now_ns
 
 bool rnl_remote_challenged(const struct rnl_remote_conn *rc, const struct rnl_view *v, uint64_t number)
 {
-    int path = rc->paths ? path_of(rc, v) : -1;
+    int path = rc->paths ? rnl_remote_path_of(rc, v) : -1;
     return path >= 0 && rnl_paths_pending(&rc->paths->set, (unsigned)path, number);
 }
 
@@ -175,7 +175,7 @@ void rnl_remote_paths_input(struct rnl_remote_conn *rc, const struct rnl_view *v
     if (r->has_word) {
         const struct rnl_path_word word = r->word;
         r->has_word = 0;
-        int path = w ? path_of(rc, v) : -1;
+        int path = w ? rnl_remote_path_of(rc, v) : -1;
         if (word.kind == RNL_PATH_CHALLENGE) {
             respond(rc, v, word.value, now_ns);
             if (w)
@@ -186,7 +186,7 @@ void rnl_remote_paths_input(struct rnl_remote_conn *rc, const struct rnl_view *v
     }
     if (!w || (!(v->flags & RNL_VIEW_ASIDE) && w->set.from == 0) || rnl_packet_is_control(v->at))
         return;
-    int path = v->flags & RNL_VIEW_ASIDE ? path_of(rc, v) : w->set.active;
+    int path = v->flags & RNL_VIEW_ASIDE ? rnl_remote_path_of(rc, v) : w->set.active;
     const struct rnl_flow *f = &rc->flow;
     if (path >= 0 && rnl_paths_hint(&w->set, (unsigned)path, rnl_flow_next(f), rnl_flow_acked(f), now_ns))
         rnl_flow_ping(&rc->flow);
@@ -244,6 +244,7 @@ void rnl_remote_paths_step(struct rnl_remote_conn *rc, uint64_t now_ns)
     struct rnl_remote *r = rc->remote;
     struct rnl_paths *w = &rc->paths->set;
     int move;
+    unsigned from = w->active;
     rnl_paths_acked(w, rnl_flow_acked(&rc->flow));
     unsigned due = rnl_paths_step(w, rnl_flow_stuck_ns(&rc->flow, now_ns), looked_ns(r), now_ns, &move);
     for (unsigned path = 0; due >> path; path++)
@@ -256,5 +257,7 @@ void rnl_remote_paths_step(struct rnl_remote_conn *rc, uint64_t now_ns)
     RNL_SOMETIMES(1, "a peer is reached at another address");
     (void)r->t->ops->set_active_path(r->t, rc->rank, w->active);
     rnl_flow_migrate(&rc->flow, w->rtt_ns, now_ns);
+    rc->paths->moved_from = (uint8_t)(from + 1);
+    rc->paths->moved_at = rnl_flow_next(&rc->flow);
     r->c->peers_moved++;
 }

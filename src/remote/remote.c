@@ -298,12 +298,12 @@ static void output_backlog(struct rnl_remote_conn *rc, unsigned use, uint64_t ba
 {
     struct rnl_remote *r = rc->remote;
     uint64_t now = r->env->ops->now_ns(r->env);
-    if (rc->established && (rc->flow.flight >= BACKLOG || !rnl_flow_may_send(&rc->flow, now)) &&
+    if (rc->established && (rc->flow.flight >= BACKLOG || !rnl_remote_may_send(rc, now)) &&
         !(use & RNL_REMOTE_IN_HANDLER)) {
         receive(r);
         now = r->env->ops->now_ns(r->env); /* receive sends, too, and the flow's time never goes back */
     }
-    if (!rc->closed && rc->has_flow && (!rc->established || rnl_flow_may_send(&rc->flow, now)))
+    if (!rc->closed && rc->has_flow && (!rc->established || rnl_remote_may_send(rc, now)))
         output_now(rc, backlog, now);
 }
 
@@ -411,7 +411,7 @@ bool rnl_remote_at_rest(const struct rnl_remote *r)
         const struct rnl_remote_conn *rc = r->conn[i];
         if (!rc || rc->closed)
             continue;
-        if (rc->established ? !rnl_flow_idle(&rc->flow) || (rc->replica && rnl_replica_pending(rc->replica))
+        if (rc->established ? !rnl_remote_flows_idle(rc) || (rc->replica && rnl_replica_pending(rc->replica))
                             : rc->hs.state != RNL_HS_IDLE)
             return false;
     }

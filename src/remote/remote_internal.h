@@ -6,8 +6,9 @@
  *     remote.c       the public calls: receive, publish, send in turns, beginning and end
  *     output.c       how one connection sends: its turn, the rooms of the transport, the end of a flow
  *     handshake.c    how one connection begins: HELLO, the flow, UNKNOWN; and its packets come in
+ *     stripe.c       further flows to a peer that has several addresses
  *     paths.c        a peer that has several addresses
- *     activity.c     which connections are active, idle or hibernated; attestation of silent peers
+ *     activity.c     which connections are active, idle or hibernated; attestation of silent peers; all flows to a peer
  *     schedule.c     whose turn it is, and when; the queue of events
  *     replica_*.c    the copies of a channel (replica.h) */
 #ifndef RNL_REMOTE_REMOTE_INTERNAL_H
@@ -29,10 +30,27 @@ enum {
     RNL_REMOTE_POLL = 16         /* packets taken from the transport at a time */
 };
 
+struct rnl_remote_stripe { /* a further flow to a peer that has several addresses */
+    struct rnl_remote_conn *rc;
+    struct rnl_flow flow;
+    struct rnl_path way;
+    uint64_t acked;            /* the largest number that is acknowledged, at the last look */
+    uint64_t retry_ns, gap_ns; /* when a path that does not answer is tried again, and the interval after that */
+    uint8_t path;              /* index of the address to which it goes */
+    uint8_t works;             /* what was sent there lately is acknowledged */
+};
+
 struct rnl_remote_paths { /* of a peer that has several addresses */
     struct rnl_paths set;
     struct rnl_addr addr[RNL_FLOW_PATHS_MAX];
-    uint8_t hello; /* index of the address to which the next HELLO goes */
+    uint8_t hello;         /* index of the address to which the next HELLO goes */
+    uint8_t stripes, lead; /* how many further flows there are; number of the one that leads */
+    uint8_t moved_from;    /* 1 + the path that flow 0 has left, until number moved_at is acknowledged; 0 = none */
+    uint64_t moved_at;
+    struct rnl_hs_made made; /* with the keys from which those of further flows are derived */
+    struct rnl_remote_stripe *stripe[RNL_FLOW_PATHS_MAX - 1]; /* flows 1 and on; NULL: not begun */
+    struct rnl_replica_stretch own[RNL_FLOW_PATHS_MAX];       /* by flow: bytes that it alone emits */
+    uint64_t heard_ns[RNL_FLOW_PATHS_MAX];                    /* by flow: when the peer's last new packet came */
 };
 
 /* A connection goes through these states, which three bits tell apart:
@@ -152,6 +170,8 @@ RNL_INLINE unsigned rnl_remote_result(struct rnl_remote *r)
 
 /* Adds a connection that has its replica to the active ones. */
 void rnl_remote_add_active(struct rnl_remote_conn *rc);
+/* Applies the frames of a packet that had not come before (rnl_replica_apply), after activating its connection. */
+int rnl_remote_frames(struct rnl_remote_conn *rc, const unsigned char *at, uint32_t bytes, uint64_t number);
 /* Sends the credit words of what was read with the next acknowledgement, or at once where none is owed. */
 void rnl_remote_update_credit(struct rnl_remote_conn *rc);
 /* Proposes hibernation for connections on which nothing has happened for a while. Does so only now and then, however
@@ -163,12 +183,23 @@ void rnl_remote_attest(struct rnl_remote_conn *rc, uint64_t now_ns);
 /* Probes idle peers that no agent attests; to be called when probe_ns has passed. */
 void rnl_remote_probe_idle(struct rnl_remote *r, uint64_t now_ns);
 
+/* Returns true if one of the flows could give data now, if there is any. */
+bool rnl_remote_may_send(const struct rnl_remote_conn *rc, uint64_t now_ns);
+/* Returns true if nothing is in flight, and nothing is wanted, on all flows. */
+bool rnl_remote_flows_idle(const struct rnl_remote_conn *rc);
+/* Gives up memory of idle flows. Returns true if none of them will do anything by itself. */
+bool rnl_remote_flows_rest(struct rnl_remote_conn *rc);
+/* Returns the window that the peer may have in flight on one of its flows. */
+uint32_t rnl_remote_window(const struct rnl_remote_conn *rc, const struct rnl_flow *flow);
+
 /* ---- paths.c ---- */
 
 /* Takes all addresses that the job knows of the peer. Returns 0 or RNL_ERR_NO_MEMORY. */
 int rnl_remote_paths_new(struct rnl_remote_conn *rc, const struct rnl_addr *addr, unsigned n, unsigned taken);
 /* Gives the addresses of a rank, the one of its struct rnl_rank_address first. Returns their number. */
 unsigned rnl_remote_addresses(struct rnl_remote *r, uint32_t rank, struct rnl_addr out[RNL_FLOW_PATHS_MAX]);
+/* Returns the index of the peer's address that a packet came from; -1 = it is none of them. */
+int rnl_remote_path_of(const struct rnl_remote_conn *rc, const struct rnl_view *v);
 /* Returns true if the packet came from one of the addresses of `rank`; others are ignored. *first: the rank's first
  * address. To the handshake all addresses are one: if each had a nonce of its own, two sides that begin at once could
  * end with different pairs of nonces. */
@@ -192,6 +223,24 @@ void rnl_remote_links_changed(struct rnl_remote *r);
 void rnl_remote_paths_step(struct rnl_remote_conn *rc, uint64_t now_ns);
 /* Sends a packet to the source of `v`, without a connection. */
 void rnl_remote_reply(struct rnl_remote *r, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns);
+
+/* ---- stripe.c ---- */
+
+/* Finds the flow of that number for a packet that came, or begins it. NULL = there is none, and cannot be. */
+struct rnl_flow *rnl_remote_flow(struct rnl_remote_conn *rc, unsigned number, const struct rnl_view *v,
+                                 uint64_t now_ns);
+/* Keeps what keys of further flows are derived from; forgets that, and ends these flows. */
+void rnl_remote_stripes_keys(struct rnl_remote_conn *rc, const struct rnl_hs_made *made);
+void rnl_remote_stripes_end(struct rnl_remote_conn *rc);
+/* A new packet of that flow has come. */
+void rnl_remote_heard(struct rnl_remote_conn *rc, unsigned number, const struct rnl_view *v, uint64_t now_ns);
+/* Composes what that flow has to carry, as struct rnl_flow_ops says; for flow 0 where there are further ones. */
+uint32_t rnl_remote_stripe_fill(struct rnl_remote_conn *rc, unsigned number, unsigned char *at, uint32_t room,
+                                struct rnl_flow_note *notes, unsigned *count);
+/* Decides, before anything is sent, which flows are used, and which one leads. */
+void rnl_remote_stripes_step(struct rnl_remote_conn *rc, uint64_t now_ns);
+/* Further flows send what may go; *due_ns becomes less if one is due before. Returns true if there is more to send. */
+bool rnl_remote_stripes_turn(struct rnl_remote_conn *rc, bool flush, uint64_t now_ns, uint64_t *due_ns);
 
 /* ---- handshake.c ---- */
 

@@ -131,6 +131,21 @@ RNL_INLINE bool rnl_replica_unread(const struct rnl_replica *m)
  * in the bulk area; aux has the bits of the credit words. */
 uint32_t rnl_replica_emit(struct rnl_replica *m, unsigned char *at, uint32_t room, struct rnl_flow_note *notes,
                           unsigned *count);
+/* The same where a peer is reached by several flows. Packets of two flows have no order, so the credit words that may
+ * fall go with one flow alone. The first composes everything but these; the second nothing but these; the third only
+ * the bulk bytes of lane 0 and the cells that announce them: first what is left of *own, a stretch that this flow alone
+ * emits, then up to `most` bytes more, which it takes as its own. So the bytes that a flow emits are neighbours, and
+ * the peer has few gaps to note. */
+uint32_t rnl_replica_emit_rising(struct rnl_replica *m, unsigned char *at, uint32_t room, struct rnl_flow_note *notes,
+                                 unsigned *count);
+uint32_t rnl_replica_emit_falling(struct rnl_replica *m, unsigned char *at, uint32_t room, struct rnl_flow_note *notes,
+                                  unsigned *count);
+uint32_t rnl_replica_emit_stretch(struct rnl_replica *m, struct rnl_replica_stretch *own, uint32_t most,
+                                  unsigned char *at, uint32_t room, struct rnl_flow_note *notes, unsigned *count);
+/* Returns true if bytes of the stretch are to be emitted still. */
+bool rnl_replica_wants(const struct rnl_replica *m, struct rnl_replica_stretch *own);
+/* Another flow has to emit what is left of the stretch. */
+void rnl_replica_give_back(struct rnl_replica *m, struct rnl_replica_stretch *own);
 void rnl_replica_acked(struct rnl_replica *m, const struct rnl_flow_note *note);
 void rnl_replica_lost(struct rnl_replica *m, const struct rnl_flow_note *note);
 
@@ -141,8 +156,8 @@ RNL_INLINE uint64_t rnl_replica_watermark(const struct rnl_replica *m)
 {
     return m->watermark;
 }
-/* Applies the frames of a packet that had not come before. Returns 0; RNL_NO_ROOM = some frames could not be taken, and
- * the packet must come again; or RNL_ERR_PEER_BROKEN. */
+/* Applies the frames of a packet that had not come before; its number is 0 if it came by a further flow. Returns 0;
+ * RNL_NO_ROOM = some frames could not be taken, and the packet must come again; or RNL_ERR_PEER_BROKEN. */
 int rnl_replica_apply(struct rnl_replica *m, const unsigned char *at, uint32_t bytes, uint64_t number);
 
 /* Checks the invariants. Returns 0, or the number of the one that does not hold. */
@@ -157,6 +172,16 @@ static_assert(RNL_WIRE_VERSION == 5 && RNL_BULK_REMOTE_BYTES == 2 << 20 && RNL_B
                   RNL_CELLS_BIG == 1024 && RNL_CELLS_LANE0 == 32 && RNL_CELLS_LANE1_REMOTE == 64 && RNL_LANES == 2,
               "both sides have to have the same room: what changes here raises the version (runnel-wire(7))");
 static_assert(RNL_CELLS_BIG * 8 < 0x8000, "a line that waits is no line of the ring");
+
+/* Returns a credit word. They lie in a control page in the order of their numbers, in two stretches. */
+RNL_INLINE uint64_t rnl_replica_word(const struct rnl_replica *m, unsigned which)
+{
+    const char *at = (const char *)m->channel->mine;
+    at += which < RNL_CREDIT_RECLAIM
+              ? offsetof(struct rnl_control_page, credit) + 8 * which
+              : offsetof(struct rnl_control_page, credit_reclaim) + 8 * (which - RNL_CREDIT_RECLAIM);
+    return atomic_load_explicit((const _Atomic uint64_t *)(const void *)at, memory_order_relaxed); /* our own */
+}
 
 /* Returns the slot of a cell in a lane's first ring, or behind `grow` in lane 0's big one. */
 RNL_INLINE struct rnl_cell *rnl_replica_slot(struct rnl_control_page *side, unsigned char *far, struct rnl_cell *lane1,

@@ -32,83 +32,6 @@ RNL_INLINE rnl_header head_of(const struct rnl_replica *m, unsigned lane, uint64
     return RNL_HEADER_POS(h) >> 3 == (line & 0x1fff) && RNL_HEADER_N(h) ? h : 0;
 }
 
-/* Returns a credit word. They lie in a control page in the order of their numbers, in two stretches. */
-RNL_INLINE uint64_t word(const struct rnl_replica *m, unsigned which)
-{
-    const char *at = (const char *)m->channel->mine;
-    at += which < RNL_CREDIT_RECLAIM
-              ? offsetof(struct rnl_control_page, credit) + 8 * which
-              : offsetof(struct rnl_control_page, credit_reclaim) + 8 * (which - RNL_CREDIT_RECLAIM);
-    return atomic_load_explicit((const _Atomic uint64_t *)(const void *)at, memory_order_relaxed); /* our own */
-}
-static_assert(sizeof(struct rnl_credit_words) == 8 * 3 &&
-                  offsetof(struct rnl_credit_words, granted) == 8 * RNL_CREDIT_GRANTED &&
-                  offsetof(struct rnl_credit_words, bulk_read) == 8 * RNL_CREDIT_BULK_READ,
-              "the first stretch");
-static_assert(
-    offsetof(struct rnl_control_page, credit_returned) == offsetof(struct rnl_control_page, credit_reclaim) + 8 &&
-        offsetof(struct rnl_control_page, credit_wanted) == offsetof(struct rnl_control_page, credit_reclaim) + 16 &&
-        offsetof(struct rnl_control_page, credit_max) == offsetof(struct rnl_control_page, credit_reclaim) + 24,
-    "the second");
-
-void rnl_replica_init(struct rnl_replica *m, struct rnl_channel *channel)
-{
-    memset(m, 0, sizeof *m);
-    m->channel = channel;
-    m->grow_sent = m->grow_came = UINT64_MAX;
-    m->watermark = channel->tx[0].acked;
-    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
-        m->out[lane].sent = channel->tx[lane].cell0 << 3;
-        m->in[lane].shown = channel->rx[lane].cell0 << 3;
-    }
-}
-
-void rnl_replica_activate(struct rnl_replica *m, struct rnl_channel *channel, const struct rnl_replica_remainder *rest)
-{
-    memset(m, 0, sizeof *m);
-    m->channel = channel;
-    /* All cells to come are in the rings that are in use now. */
-    m->grow_sent = channel->big_tx ? (channel->tx[0].pos - 1) >> 3 : UINT64_MAX;
-    m->grow_came = channel->big_rx ? (channel->rx[0].pos >> 3) - 1 : UINT64_MAX;
-    m->grow_known = channel->big_tx;
-    m->watermark = channel->tx[0].acked; /* everything was read and replied to */
-    m->wants_from = rest->wants_from;
-    m->most_from = rest->most_from;
-    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
-        const struct rnl_tx *t = &channel->tx[lane];
-        m->out[lane].sent = t->pos & 7 ? t->pos : rnl_tx_cell(t) << 3;
-        m->out[lane].bulk_sent = t->bulk_head;
-        m->in[lane].shown = rest->shown[lane];
-        m->in[lane].highest = rest->shown[lane] >> 3;
-        m->in[lane].floor = channel->rx[lane].bulk_next;
-    }
-    for (unsigned i = 0; i < RNL_CREDIT_WORDS; i++)
-        m->advertised[i] = word(m, i);
-}
-
-bool rnl_replica_can_hibernate(const struct rnl_replica *m, struct rnl_replica_remainder *rest)
-{
-    if (rnl_replica_pending(m) || m->claim[0].read || m->watermark < m->channel->tx[0].acked)
-        return false;
-    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
-        struct rnl_tx *t = &m->channel->tx[lane];
-        const struct rnl_rx *r = &m->channel->rx[lane];
-        const struct rnl_replica_in *in = &m->in[lane];
-        /* The peer has read everything; what we had to read is read and advertised; nothing waits; a cell and its grant
-         * are free. */
-        if (rnl_tx_cell(t) != t->cell0 && (rnl_tx_refresh(t, NULL, NULL) < 0 || t->acked < t->pos))
-            return false;
-        if ((t->ring && RNL_CELL_START(t->pos) >= t->stop) || t->wanted)
-            return false;
-        if (rnl_rx_peek(r) || rnl_rx_unadvertised(r) || r->withheld || in->highest > in->shown >> 3 || in->count)
-            return false;
-        rest->shown[lane] = in->shown;
-    }
-    rest->wants_from = m->wants_from;
-    rest->most_from = m->most_from;
-    return true;
-}
-
 /* ---- what there is to emit ---- */
 
 /* Finds the next cell to emit, in *line. It was emitted before if records were added. Returns 0 if there is none. */
@@ -127,7 +50,7 @@ RNL_INLINE bool next_line(const struct rnl_replica *m, unsigned lane, uint64_t *
 /* Written without a loop, so that the places are constants, since this runs for each packet. */
 static bool differ(const struct rnl_replica *m)
 {
-#define DIFFER(i) (word(m, i) ^ m->advertised[i])
+#define DIFFER(i) (rnl_replica_word(m, i) ^ m->advertised[i])
     return (DIFFER(0) | DIFFER(1) | DIFFER(2) | DIFFER(3) | DIFFER(4) | DIFFER(5) | DIFFER(6) | DIFFER(7) | DIFFER(8) |
             DIFFER(9)) != 0;
 #undef DIFFER
@@ -140,7 +63,7 @@ static uint32_t pending_words(const struct rnl_replica *m)
     if (RNL_LIKELY(!differ(m)))
         return which;
     for (unsigned i = 0; i < RNL_CREDIT_WORDS; i++)
-        which |= (uint32_t)(word(m, i) != m->advertised[i]) << i;
+        which |= (uint32_t)(rnl_replica_word(m, i) != m->advertised[i]) << i;
     return which;
 }
 
@@ -148,12 +71,12 @@ static uint32_t pending_words(const struct rnl_replica *m)
 static uint64_t lines_read(const struct rnl_replica *m, unsigned lane)
 {
     unsigned i = 3 * lane + RNL_CREDIT_POSITION;
-    return (word(m, i) - m->advertised[i]) / 8;
+    return (rnl_replica_word(m, i) - m->advertised[i]) / 8;
 }
 static uint64_t units_read(const struct rnl_replica *m, unsigned lane)
 {
     unsigned i = 3 * lane + RNL_CREDIT_GRANTED;
-    return word(m, i) - m->advertised[i];
+    return rnl_replica_word(m, i) - m->advertised[i];
 }
 
 bool rnl_replica_much_read(const struct rnl_replica *m)
@@ -164,7 +87,8 @@ bool rnl_replica_much_read(const struct rnl_replica *m)
     if (pending_words(m) & ~counts) /* another lane, bulk area of replies, credit wanted, lost words */
         return true;
     return lines_read(m, 0) >= RNL_CELLS(r[0].wrap) / PRESSING || units_read(m, 0) >= r[0].outstanding_max / PRESSING ||
-           word(m, RNL_CREDIT_BULK_READ) - m->advertised[RNL_CREDIT_BULK_READ] >= RNL_BULK_BYTES / PRESSING ||
+           rnl_replica_word(m, RNL_CREDIT_BULK_READ) - m->advertised[RNL_CREDIT_BULK_READ] >=
+               RNL_BULK_BYTES / PRESSING ||
            lines_read(m, 1) >= RNL_CELLS(r[1].wrap) * (ANSWERS_LEFT - 1) / ANSWERS_LEFT ||
            units_read(m, 1) >= r[1].outstanding_max / PRESSING;
 }
@@ -452,10 +376,10 @@ static uint64_t answers_end(const struct rnl_replica *m)
     return m->channel->tx[1].ring ? line * 8 + RNL_HEADER_N(head_of(m, 1, line)) : line * 8;
 }
 
-/* Packs the credit words that have changed. Returns 0 if there is no room for them. */
-static bool put_words(struct rnl_replica *m, struct packing *p)
+/* Packs those of the credit words `may` that have changed. Returns 0 if there is no room for them. */
+static bool put_words(struct rnl_replica *m, struct packing *p, uint32_t may)
 {
-    uint32_t which = pending_words(m);
+    uint32_t which = pending_words(m) & may;
     if (which == 0)
         return true;
     if (room(p) < rnl_frame_credit_bytes(which))
@@ -463,10 +387,10 @@ static bool put_words(struct rnl_replica *m, struct packing *p)
     uint64_t words[RNL_CREDIT_WORDS] = {0};
     for (uint32_t left = which; left != 0; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);
-        words[i] = m->advertised[i] = word(m, i);
+        words[i] = m->advertised[i] = rnl_replica_word(m, i);
     }
     p->at += rnl_frame_put_credit(p->at, room(p), which, words, answers_end(m));
-    m->repeat = 0;
+    m->repeat &= ~may;
     p->notes[p->count++] = (struct rnl_flow_note){.kind = RNL_FRAME_CREDIT, .aux = (uint16_t)which};
     return true;
 }
@@ -495,8 +419,8 @@ static uint32_t fill_one(struct rnl_replica *m, unsigned char *at, uint32_t byte
     return all;
 }
 
-uint32_t rnl_replica_emit(struct rnl_replica *m, unsigned char *at, uint32_t bytes, struct rnl_flow_note *notes,
-                          unsigned *count)
+static uint32_t emit(struct rnl_replica *m, unsigned char *at, uint32_t bytes, struct rnl_flow_note *notes,
+                     unsigned *count, uint32_t may)
 {
     if (bytes > FEW_BYTES && RNL_BUGGIFY("little goes into a packet"))
         bytes = FEW_BYTES;
@@ -507,13 +431,92 @@ uint32_t rnl_replica_emit(struct rnl_replica *m, unsigned char *at, uint32_t byt
     }
     struct packing p = {at, at, at + bytes, notes, 0};
     unsigned lane = m->first_lane;
-    int words = put_words(m, &p), more = put_lost(m, &p);
+    int words = put_words(m, &p, may), more = put_lost(m, &p);
     for (unsigned i = 0; more && i < RNL_LANES; i++, lane = lane + 1 == RNL_LANES ? 0 : lane + 1)
         more = put_new(m, &p, lane);
     m->first_lane = (uint8_t)(m->first_lane + 1 == RNL_LANES ? 0 : m->first_lane + 1);
     m->emitted_all = (uint8_t)(words && more);
     *count = p.count;
     return (uint32_t)(p.at - p.start);
+}
+
+uint32_t rnl_replica_emit(struct rnl_replica *m, unsigned char *at, uint32_t room, struct rnl_flow_note *notes,
+                          unsigned *count)
+{
+    return emit(m, at, room, notes, count, RNL_CREDIT_ALL);
+}
+
+/* ---- several flows ---- */
+
+static const uint32_t falling = 1u << RNL_CREDIT_WANTED | 1u << RNL_CREDIT_MAX;
+
+uint32_t rnl_replica_emit_rising(struct rnl_replica *m, unsigned char *at, uint32_t room, struct rnl_flow_note *notes,
+                                 unsigned *count)
+{
+    return emit(m, at, room, notes, count, RNL_CREDIT_ALL & ~falling);
+}
+
+uint32_t rnl_replica_emit_falling(struct rnl_replica *m, unsigned char *at, uint32_t room, struct rnl_flow_note *notes,
+                                  unsigned *count)
+{
+    struct packing p = {at, at, at + room, notes, 0};
+    (void)put_words(m, &p, falling);
+    *count = p.count;
+    return (uint32_t)(p.at - p.start);
+}
+
+/* Takes up to `most` bytes that the next cell announces into *own. Returns how many. */
+static uint32_t take_stretch(struct rnl_replica *m, struct rnl_replica_stretch *own, uint64_t from, uint64_t to,
+                             uint32_t most)
+{
+    uint32_t n = to - from < most ? (uint32_t)(to - from) : most;
+    *own = (struct rnl_replica_stretch){RNL_FRAME_BULK, 0, from, from + n};
+    m->out[0].bulk_sent = from + n;
+    return n;
+}
+
+uint32_t rnl_replica_emit_stretch(struct rnl_replica *m, struct rnl_replica_stretch *own, uint32_t most,
+                                  unsigned char *at, uint32_t bytes, struct rnl_flow_note *notes, unsigned *count)
+{
+    struct packing p = {at, at, at + bytes, notes, 0};
+    struct cell_run r = {0};
+    uint64_t line, from, to;
+    for (bool full = false; !full;) {
+        if (rnl_replica_wants(m, own)) {
+            end_run(0, &r);
+            full = !put_lost_bulk(m, &p, own);
+            continue;
+        }
+        if (most == 0 || !next_line(m, 0, &line))
+            break;
+        const struct rnl_cell *slot = slot_of(m, 0, line);
+        rnl_header h = head_of(m, 0, line);
+        if (RNL_HEADER_KIND(h) != RNL_CELL_EXTENT && RNL_HEADER_KIND(h) != RNL_CELL_PREFIX)
+            break;
+        announced(&m->out[0], slot, h, &from, &to);
+        if (from < to) {
+            most -= take_stretch(m, own, from, to, most);
+            continue;
+        }
+        full = !put_line(m, &p, 0, &r, line, h);
+        if (!full)
+            emitted_line(m, 0, line, slot, h);
+    }
+    end_run(0, &r);
+    *count = p.count;
+    return (uint32_t)(p.at - p.start);
+}
+
+bool rnl_replica_wants(const struct rnl_replica *m, struct rnl_replica_stretch *own)
+{
+    return own->from < own->to && still_wanted(m, own);
+}
+
+void rnl_replica_give_back(struct rnl_replica *m, struct rnl_replica_stretch *own)
+{
+    if (rnl_replica_wants(m, own))
+        add_lost(m, own->kind, own->lane, own->from, own->to);
+    own->to = own->from;
 }
 
 /* ---- the fate of packets ---- */

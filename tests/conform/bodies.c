@@ -245,6 +245,7 @@ static void unknown_peer(struct conform_case *c)
     assert_int_equal(t->ops->remove_peer(t, conform_to(c)), RNL_ERR_RANK);
     assert_int_equal(t->ops->set_active_path(t, conform_to(c), 0), RNL_ERR_RANK);
     assert_int_equal(t->ops->send_on_path(t, conform_to(c), 0, "x", 1, 0), RNL_ERR_RANK);
+    assert_int_equal(t->ops->commit_on_path(t, conform_to(c), 0, &room, &(uint32_t){8}, 1, false, 0), RNL_ERR_RANK);
     addr = c->net.addr[conform_from(c)];
     for (int i = 0; i < 3; i++) {
         assert_int_equal(t->ops->add_peer(t, strangers[i], &addr, 1, 1), RNL_ERR_RANK);

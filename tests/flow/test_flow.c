@@ -248,6 +248,59 @@ static void a_replay_is_refused_also_much_later(void **state)
     assert_int_equal(p->side[1].count.duplicates, 2);
 }
 
+static void keep_and_drop(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    keep(q, index, from, f, fate);
+    fate->drop = index == q->fate_arg[0];
+}
+
+static void the_flow_that_a_packet_names_is_under_its_tag(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    p->fate = keep_and_drop;
+    upper_send(&p->side[0], 1);
+    pair_run(p, p->now + PAIR_DELAY_NS / 2, NULL);
+    for (unsigned flow = 0; flow < 4; flow++) {
+        unsigned char other[PAIR_DATAGRAM];
+        memcpy(other, kept, kept_bytes);
+        other[1] ^= (unsigned char)((3 - flow) << RNL_PACKET_FLOW_SHIFT);
+        assert_int_equal(rnl_flow_input(&p->side[1].flow, other, kept_bytes, 0, p->now),
+                         flow == 3 ? RNL_FLOW_NEW : RNL_FLOW_REJECTED);
+    }
+    everything_arrives(100 * MS);
+}
+
+/* ---- several flows ---- */
+
+static void what_is_in_flight_is_handed_over_when_the_peer_is_heard_elsewhere(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    struct rnl_flow *f = &p->side[0].flow;
+    assert_int_equal(rnl_flow_takes_ns(f, 1), UINT64_MAX);
+    upper_send(&p->side[0], 100);
+    everything_arrives(1 * MS);
+    uint64_t few = rnl_flow_takes_ns(f, 1000), many = rnl_flow_takes_ns(f, 1000000);
+    assert_true(few >= 2 * PAIR_DELAY_NS && few < many);
+    p->away_until[1] = p->now + 50 * MS;
+    upper_send(&p->side[0], 20);
+    pair_run(p, p->now + 20000, NULL);
+    assert_true(f->sent.count > 0 && f->timeouts == 0);
+    assert_false(rnl_flow_is_cut(f, p->now)); /* not yet */
+    pair_run(p, p->now + 10 * MS, NULL);
+    assert_true(f->timeouts > 0);
+    assert_false(rnl_flow_is_cut(f, f->heard_ns + 1000)); /* it may be the peer that is silent */
+    assert_true(rnl_flow_is_cut(f, p->now));
+    uint32_t count = f->sent.count;
+    rnl_flow_hand_over(f);
+    assert_int_equal(f->sent.count, count); /* its packets may arrive all the same */
+    for (uint64_t n = f->sent.low; n < f->sent.next; n++)
+        assert_int_equal(rnl_sent_at(&f->sent, n)->notes, 0);
+    everything_arrives(100 * MS);
+    assert_true(p->side[1].again > 0);
+}
+
 /* ---- limits ---- */
 
 static void tiny_keys(struct pair *q)
@@ -384,6 +437,8 @@ int main(void)
         cmocka_unit_test_teardown(probes_come_ever_more_seldom_up_to_a_bound, end),
         cmocka_unit_test_teardown(an_acknowledgement_of_a_packet_never_sent_is_broken, end),
         cmocka_unit_test_teardown(a_replay_is_refused_also_much_later, end),
+        cmocka_unit_test_teardown(the_flow_that_a_packet_names_is_under_its_tag, end),
+        cmocka_unit_test_teardown(what_is_in_flight_is_handed_over_when_the_peer_is_heard_elsewhere, end),
         cmocka_unit_test_teardown(a_side_that_only_acknowledges_changes_its_keys_too, end),
         cmocka_unit_test_teardown(numbers_may_be_large_and_end_at_their_limit, end),
         cmocka_unit_test_teardown(no_more_is_in_flight_than_the_peers_socket_holds, end),

@@ -20,7 +20,7 @@ enum op_kind {
     OP_READ,    /* end, count */
     OP_TELL,    /* end */
     OP_WORDS,   /* end, value */
-    OP_FILL,    /* end, room */
+    OP_FILL,    /* end and how, room */
     OP_DELIVER, /* end, which, keep a copy */
     OP_DROP,    /* end, which */
     OP_FATE,    /* end, which, thought lost */
@@ -41,6 +41,7 @@ struct packet {
     uint32_t bytes;
     unsigned count;
     uint8_t came, watermark; /* came: taken in at the other end */
+    uint8_t further;         /* it goes by a further flow */
     struct rnl_flow_note note[RNL_FLOW_NOTES];
     unsigned char at[PACKET_MAX];
 };
@@ -62,6 +63,7 @@ struct end {
     uint64_t answers;  /* line * 8 + items of the last of lane 1 */
     struct told *told; /* in turn; the other end has settled `settled` of them */
     uint32_t tells, watermark;
+    struct rnl_replica_stretch own[2]; /* of further flows */
 };
 struct world {
     struct end end[2];
@@ -237,13 +239,29 @@ static void tell(struct end *e)
 
 /* ---- the channel, and who watches it ---- */
 
-static int fill(struct world *w, struct end *e, uint32_t room)
+/* How a packet is filled: by the one flow that there is, or by one of several. */
+enum { ALL = 0, RISING, FALLING, STRETCH, OTHER_STRETCH, WAYS };
+
+static int fill(struct world *w, struct end *e, uint32_t room, unsigned how, uint32_t most)
 {
     if (e->packets == PACKETS || e->under == UNDERWAY)
         return 0;
     struct packet *p = &e->packet[e->packets];
     memset(p->at, 0xee, sizeof p->at);
-    p->bytes = rnl_replica_emit(&e->replica, p->at, room, p->note, &p->count);
+    p->further = how == RISING || how >= STRETCH;
+    switch (how) {
+    case ALL:
+        p->bytes = rnl_replica_emit(&e->replica, p->at, room, p->note, &p->count);
+        break;
+    case RISING:
+        p->bytes = rnl_replica_emit_rising(&e->replica, p->at, room, p->note, &p->count);
+        break;
+    case FALLING:
+        p->bytes = rnl_replica_emit_falling(&e->replica, p->at, room, p->note, &p->count);
+        break;
+    default:
+        p->bytes = rnl_replica_emit_stretch(&e->replica, &e->own[how - STRETCH], most, p->at, room, p->note, &p->count);
+    }
     if (p->bytes > room || (p->bytes < PACKET_MAX && p->at[p->bytes] != 0xee))
         return BAD("%u bytes in a packet of %u", p->bytes, room);
     if (p->bytes == 0 && p->count)
@@ -264,7 +282,7 @@ static int deliver(struct world *w, struct end *to, struct end *from, uint32_t w
         from->under_way[which] = from->under_way[--from->under];
     if (p->came) /* a flow does not pass on a number twice */
         return 0;
-    int status = rnl_replica_apply(&to->replica, p->at, p->bytes, number);
+    int status = rnl_replica_apply(&to->replica, p->at, p->bytes, p->further ? 0 : number);
     if (status == RNL_NO_ROOM)
         return 0;
     if (status < 0)
@@ -311,6 +329,8 @@ static int rest(struct world *w, struct end *e)
     for (uint32_t i = e->open; i < e->packets; i++)
         if (!e->packet[i].watermark)
             return 0; /* a flow would wait for its fate */
+    if (rnl_replica_wants(&e->replica, &e->own[0]) || rnl_replica_wants(&e->replica, &e->own[1]))
+        return 0;
     if (e->extent || e->reads_extent || !rnl_replica_can_hibernate(&e->replica, &rest_of))
         return 0;
     rnl_channel_hibernate(&e->pair, words);
@@ -397,7 +417,8 @@ static int apply(struct world *w, const struct test_op *op)
                     op->arg[3] == 3               ? 80 + op->arg[1] % 100
                     : op->arg[2] % 4 < op->arg[3] ? PACKET_MAX
                     : op->arg[1] % 8              ? 1380
-                                                  : 60 + op->arg[1] % 2000);
+                                                  : 60 + op->arg[1] % 2000,
+                    op->arg[0] >> 1, op->arg[2] * 8);
     case OP_DELIVER:
         return deliver(w, other, e, op->arg[1] % 4 ? 0 : op->arg[1], op->arg[2] % 8 == 1);
     case OP_DROP:
@@ -435,10 +456,12 @@ static int calm(struct world *w)
         for (unsigned i = 0; i < 2; i++) {
             struct end *e = &w->end[i];
             uint32_t before = e->read[0] + e->read[1], packets = e->packets;
+            rnl_replica_give_back(&e->replica, &e->own[0]);
+            rnl_replica_give_back(&e->replica, &e->own[1]);
             if (e->packets == PACKETS)
                 return 0; /* used up: nothing can be said about the end */
             busy |= e->under != 0;
-            if (fill(w, e, 1380) || deliver(w, &w->end[!i], e, 0, 0) || take(w, e, &w->end[!i], 1000))
+            if (fill(w, e, 1380, ALL, 0) || deliver(w, &w->end[!i], e, 0, 0) || take(w, e, &w->end[!i], 1000))
                 return 1;
             tell(e);
             for (uint32_t k = e->open; k < e->packets; k++)
@@ -525,6 +548,8 @@ static size_t generate(uint64_t seed, struct test_op *ops, size_t max_ops)
             op->arg[2] = 8 - seed % 8; /* others are appended to it */
         if (op->kind == OP_FILL)
             op->arg[3] = small;
+        if (op->kind == OP_FILL && seed % 2)
+            op->arg[0] |= test_random_below(&r, WAYS) << 1;
         if (op->kind == OP_EXTENT || op->kind == OP_PREFIX)
             op->arg[op->kind == OP_EXTENT ? 2 : 1] = (uint32_t)test_random_size(&r, 100000, edges, 4);
         if (op->kind == OP_EXTENT)

@@ -489,6 +489,16 @@ static void packets_go_to_the_active_path_and_come_from_all(void **state)
         assert_int_equal(flush(w, 0), 0);
         assert_run(w, 0, 20 + path, 100, 0);
         assert_run(w, 1, 22 - path, 1, 0);
+        for (unsigned other = 0; other < 3; other++) {
+            struct rnl_room room[2];
+            w->k.outs = 0;
+            assert_int_equal(w->t->ops->reserve(w->t, 4, 100, room, 2), 2);
+            memset(room[0].at, 'b', 50);
+            assert_int_equal(w->t->ops->commit_on_path(w->t, 4, other, room, (const uint32_t[]){50, 0}, 2, false, 0),
+                             1);
+            assert_int_equal(flush(w, 0), 0);
+            assert_run(w, 0, 20 + other, 50, 0);
+        }
         for (uint32_t k = 0; k < 3; k++) { /* the last place asked is the next active path */
             uint32_t place = 20 + (path + 3 - k) % 3;
             w->k.in[0] = (struct rnl_socket_in){.at = (char[]){"x"}, .bytes = 1, .from = addr_of(place)};

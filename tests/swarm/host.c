@@ -318,6 +318,7 @@ int swarm_host_start(struct swarm_host *h)
     snprintf(l->env.host, sizeof l->env.host, "host%u", h->rank);
     if (w->plan.newreno == SWARM_LAW_NEWRENO || (w->plan.newreno == SWARM_LAW_EVERY_SECOND && h->rank % 2))
         l->env.congest_algorithm = RNL_CONGEST_NEWRENO;
+    l->env.stripe = w->plan.stripe;
     l->env.facts =
         (struct rnl_env_facts){.cpus = 1, .page_bytes = 4096, .have_membarrier = 1, .keep_going = 1, .launched = 1};
     h->life[number] = h->now = l;

@@ -140,6 +140,7 @@ static void places(struct swarm_plan *p)
 static void addresses(struct swarm_plan *p)
 {
     p->addresses = of_plan(p, 20, 4) == 0 ? 2 : 1;
+    p->stripe = (uint8_t)(p->addresses == 2 && of_plan(p, 23, 2));
     uint32_t for_ever = (uint32_t)of_plan(p, 21, 2);
     for (uint64_t k = p->addresses == 2 ? 1 + of_plan(p, 22, 4) : 0; k > 0; k--) {
         uint32_t host = (uint32_t)of_plan(p, 100 * k, p->hosts), which = (uint32_t)of_plan(p, 100 * k + 1, 2);
@@ -312,7 +313,7 @@ void swarm_plan_print(const struct swarm_plan *p, char *to, size_t bytes)
     if (n > 0 && (size_t)n < bytes)
         n += snprintf(to + n, bytes - (size_t)n, "%s", laws[p->newreno]);
     if (p->addresses > 1 && n > 0 && (size_t)n < bytes)
-        n += snprintf(to + n, bytes - (size_t)n, " %u addresses", p->addresses);
+        n += snprintf(to + n, bytes - (size_t)n, " %u addresses%s", p->addresses, p->stripe ? ", striped" : "");
     for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
         if (swarm_has(p, f) && n > 0 && (size_t)n < bytes)
             n += snprintf(to + n, bytes - (size_t)n, " %s", names[f]);

@@ -110,6 +110,7 @@ struct swarm_plan {
     uint64_t line, bulk; /* WRAP: where lines and bulk bytes of all lanes begin */
     uint8_t knows_lives; /* the job tells which incarnation of a rank lives */
     uint8_t addresses;   /* of each host */
+    uint8_t stripe;      /* long messages go by all of them at once */
     uint8_t ecn;         /* packets are capable of it */
     uint8_t plain;       /* sockets neither send runs nor get merged ones */
     uint8_t newreno;     /* hosts obey that algorithm of congestion: SWARM_LAW_* */

@@ -5,6 +5,7 @@
  * one has followed does not come again. And an endpoint does not take in more packets than different ones have come. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/wire/hello.h"
 #include "net/wire/packet.h"
@@ -17,8 +18,8 @@ enum { OLD = 8, HELLOS_MAX = 1000 };
 struct way { /* from one process to a host */
     uint32_t connection, old[OLD];
     unsigned olds;
-    uint64_t number[2]; /* of each space: the last */
-    unsigned hellos;    /* of both lives */
+    uint64_t number[4][2]; /* of each flow and space: the last */
+    unsigned hellos;       /* of both lives */
 };
 struct swarm_tap {
     unsigned hosts;
@@ -45,12 +46,13 @@ static void check_sent(struct swarm_world *w, unsigned from, unsigned to, const 
             if (v->old[i] == p->connection)
                 swarm_wrong("rank %u sends on connection %08x to rank %u, which it had left", from, p->connection, to);
         v->connection = p->connection;
-        v->number[0] = v->number[1] = 0;
+        memset(v->number, 0, sizeof v->number);
     }
-    if (p->number <= v->number[p->control])
+    uint64_t *last = &v->number[p->flags >> RNL_PACKET_FLOW_SHIFT][p->control];
+    if (p->number <= *last)
         swarm_wrong("rank %u uses number %llu of connection %08x to rank %u, and had used %llu", from,
-                    (unsigned long long)p->number, p->connection, to, (unsigned long long)v->number[p->control]);
-    v->number[p->control] = p->number;
+                    (unsigned long long)p->number, p->connection, to, (unsigned long long)*last);
+    *last = p->number;
 }
 
 /* Answers are not answered for ever. */
@@ -91,7 +93,7 @@ static void delivered(struct swarm_world *w, unsigned from, unsigned to, const s
     if (2 * t->count >= t->room)
         grow(t);
     uint64_t who = (uint64_t)from << 32 | (uint64_t)to << 16 | life << 8 | p->control;
-    if (!put(t->came, t->room, rnl_chance(who, 1, p->connection, p->number) | 1))
+    if (!put(t->came, t->room, rnl_chance(who, 1u + (p->flags >> RNL_PACKET_FLOW_SHIFT), p->connection, p->number) | 1))
         return;
     t->count++;
     t->fresh[to * SWARM_LIVES + life]++;

@@ -281,6 +281,22 @@ static void a_forged_packet_moves_no_phase(void **state)
     assert_non_null(strstr(rnl_last_error()->text, "forged"));
 }
 
+/* Flows of a connection number their packets alike, so no two may have a key in common: nor with a later phase. */
+static void each_flow_has_keys_of_its_own(void **state)
+{
+    unsigned char key[8][RNL_KEY_BYTES] = {{1, 2, 3}};
+    (void)state;
+    for (unsigned i = 0; i < 4; i++)
+        rnl_flow_key(key[1 + i], key[0], i);
+    memcpy(key[5], key[1], RNL_KEY_BYTES);
+    rnl_flow_key(key[5], key[5], 1);
+    rnl_next_key(key[6], key[0]);
+    rnl_next_key(key[7], key[2]);
+    for (unsigned i = 0; i < 8; i++)
+        for (unsigned k = 0; k < i; k++)
+            assert_memory_not_equal(key[i], key[k], RNL_KEY_BYTES);
+}
+
 static void the_defaults_are_those_of_the_ciphers(void **state)
 {
     (void)state;
@@ -301,6 +317,7 @@ int main(void)
         cmocka_unit_test(the_old_key_lives_as_long_as_it_was_told),
         cmocka_unit_test(a_phase_that_cannot_be_is_not_even_tried),
         cmocka_unit_test(a_forged_packet_moves_no_phase),
+        cmocka_unit_test(each_flow_has_keys_of_its_own),
         cmocka_unit_test(the_defaults_are_those_of_the_ciphers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -200,16 +200,12 @@ static void queue(struct udp *u, uint32_t rank, const struct rnl_socket_addr *to
     o->ecn = ecn;
 }
 
-int rnl_udp_commit(struct rnl_transport *t, uint32_t rank, const struct rnl_room *room, const uint32_t *used, int n,
-                   bool ecn, uint64_t now_ns)
+static int commit_to(struct udp *u, uint32_t rank, const struct rnl_socket_addr *to, const struct rnl_room *room,
+                     const uint32_t *used, int n, bool ecn)
 {
-    struct udp *u = udp_of(t);
     struct udp_sender *s = &u->send;
-    struct udp_peer *p = rnl_udp_find(u, rank);
+    struct udp_peer *p = &u->peer[rank];
     int went = 0;
-    (void)now_ns;
-    if (!p)
-        return RNL_ERR_RANK;
     if (n != p->rooms || n == 0)
         return rnl_fail(RNL_ERR_ARG, "a commit of %d rooms to rank %u, where %u are reserved", n, rank, p->rooms);
     for (int i = 0; i < n; i++)
@@ -222,7 +218,7 @@ int rnl_udp_commit(struct rnl_transport *t, uint32_t rank, const struct rnl_room
     for (int i = 0; i < n; i++) {
         if (used[i] == 0)
             continue;
-        queue(u, rank, &p->addr, room[i].at, used[i], mark, went > 0);
+        queue(u, rank, to, room[i].at, used[i], mark, went > 0);
         const struct rnl_socket_out *o = &s->out[s->outs - 1];
         last = (uint32_t)((const unsigned char *)o->at + o->bytes - s->buffer);
         went++;
@@ -231,6 +227,25 @@ int rnl_udp_commit(struct rnl_transport *t, uint32_t rank, const struct rnl_room
         s->tail = round8(last);
     rewind(s);
     return went;
+}
+
+int rnl_udp_commit(struct rnl_transport *t, uint32_t rank, const struct rnl_room *room, const uint32_t *used, int n,
+                   bool ecn, uint64_t now_ns)
+{
+    struct udp *u = udp_of(t);
+    const struct udp_peer *p = rnl_udp_find(u, rank);
+    (void)now_ns;
+    return p ? commit_to(u, rank, &p->addr, room, used, n, ecn) : RNL_ERR_RANK;
+}
+
+int rnl_udp_commit_on_path(struct rnl_transport *t, uint32_t rank, unsigned path, const struct rnl_room *room,
+                           const uint32_t *used, int n, bool ecn, uint64_t now_ns)
+{
+    struct udp *u = udp_of(t);
+    struct rnl_socket_addr to;
+    int status = rnl_udp_path(u, rank, path, &to);
+    (void)now_ns;
+    return status < 0 ? status : commit_to(u, rank, &to, room, used, n, ecn);
 }
 
 /* The fast path: does in one step what reserve, commit and flush do with a packet when it is the only one. */

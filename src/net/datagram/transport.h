@@ -110,6 +110,9 @@ struct rnl_transport_ops {
      * again on return. RNL_ERR_RANK, RNL_ERR_TOO_LONG. */
     int (*send_on_path)(struct rnl_transport *, uint32_t peer, unsigned path, const void *at, uint32_t bytes,
                         uint64_t now_ns);
+    /* Does what commit does, to this path of the peer, whichever is active. Fails with RNL_ERR_RANK, RNL_ERR_ARG. */
+    int (*commit_on_path)(struct rnl_transport *, uint32_t peer, unsigned path, const struct rnl_room *,
+                          const uint32_t *used, int n, bool ecn, uint64_t now_ns);
     /* Whether this path leaves by a card that has no link or is gone: a hint, see rnl_socket_ops.is_down. May be
      * NULL. */
     bool (*is_path_down)(struct rnl_transport *, uint32_t peer, unsigned path);

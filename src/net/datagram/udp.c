@@ -46,6 +46,7 @@ static const struct rnl_transport_ops udp_ops = {
     .remove_peer = rnl_udp_remove_peer,
     .set_active_path = rnl_udp_set_active_path,
     .send_on_path = rnl_udp_send_on_path,
+    .commit_on_path = rnl_udp_commit_on_path,
     .is_path_down = rnl_udp_is_path_down,
     .mtu = rnl_udp_mtu,
     .close = udp_close,

@@ -113,6 +113,8 @@ void rnl_udp_send_forget(struct udp *u, uint32_t rank);
 int rnl_udp_reserve(struct rnl_transport *, uint32_t peer, uint32_t bytes, struct rnl_room *, int n);
 int rnl_udp_commit(struct rnl_transport *, uint32_t peer, const struct rnl_room *, const uint32_t *used, int n,
                    bool ecn, uint64_t now_ns);
+int rnl_udp_commit_on_path(struct rnl_transport *, uint32_t peer, unsigned path, const struct rnl_room *,
+                           const uint32_t *used, int n, bool ecn, uint64_t now_ns);
 unsigned char *rnl_udp_reserve_one(struct rnl_transport *, uint32_t peer, uint32_t bytes);
 void rnl_udp_send_one(struct rnl_transport *, uint32_t peer, const unsigned char *at, uint32_t used, uint64_t now_ns);
 int rnl_udp_flush(struct rnl_transport *, uint64_t now_ns);

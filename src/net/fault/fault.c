@@ -264,14 +264,17 @@ static int fault_reserve(struct rnl_transport *t, uint32_t peer, uint32_t bytes,
     return m->below->ops->reserve(m->below, peer, bytes, room, n);
 }
 
-static int fault_commit(struct rnl_transport *t, uint32_t peer, const struct rnl_room *room, const uint32_t *used,
-                        int n, bool ecn, uint64_t now_ns)
+/* true = what goes to that peer is lost now. */
+static bool is_lost_to(struct fault *m, uint32_t peer, uint64_t now_ns)
 {
-    struct fault *m = of(t);
-    uint32_t none[ROOMS] = {0};
     m->now_ns = now_ns;
-    if (!in_force(m, now_ns) || !blocked(m, &m->f.out, peer) || n > ROOMS)
-        return m->below->ops->commit(m->below, peer, room, used, n, ecn, now_ns);
+    return in_force(m, now_ns) && blocked(m, &m->f.out, peer);
+}
+
+static int lose(struct fault *m, uint32_t peer, const struct rnl_room *room, const uint32_t *used, int n,
+                uint64_t now_ns)
+{
+    uint32_t none[ROOMS] = {0};
     int status = m->below->ops->commit(m->below, peer, room, none, n, false, now_ns), went = 0;
     for (int i = 0; i < n; i++)
         went += used[i] != 0;
@@ -279,6 +282,24 @@ static int fault_commit(struct rnl_transport *t, uint32_t peer, const struct rnl
         return status;
     m->counts.lost[RNL_FAULT_BLOCKED] += (uint64_t)went;
     return went;
+}
+
+static int fault_commit(struct rnl_transport *t, uint32_t peer, const struct rnl_room *room, const uint32_t *used,
+                        int n, bool ecn, uint64_t now_ns)
+{
+    struct fault *m = of(t);
+    if (is_lost_to(m, peer, now_ns) && n <= ROOMS)
+        return lose(m, peer, room, used, n, now_ns);
+    return m->below->ops->commit(m->below, peer, room, used, n, ecn, now_ns);
+}
+
+static int fault_commit_on_path(struct rnl_transport *t, uint32_t peer, unsigned path, const struct rnl_room *room,
+                                const uint32_t *used, int n, bool ecn, uint64_t now_ns)
+{
+    struct fault *m = of(t);
+    if (is_lost_to(m, peer, now_ns) && n <= ROOMS)
+        return lose(m, peer, room, used, n, now_ns);
+    return m->below->ops->commit_on_path(m->below, peer, path, room, used, n, ecn, now_ns);
 }
 
 static int fault_poll(struct rnl_transport *t, struct rnl_view *v, int n, uint64_t now_ns)
@@ -434,8 +455,7 @@ static int fault_send_on_path(struct rnl_transport *t, uint32_t peer, unsigned p
                               uint64_t now_ns)
 {
     struct fault *m = of(t);
-    m->now_ns = now_ns;
-    if (in_force(m, now_ns) && blocked(m, &m->f.out, peer))
+    if (is_lost_to(m, peer, now_ns))
         return 1;
     return m->below->ops->send_on_path(m->below, peer, path, at, bytes, now_ns);
 }
@@ -458,6 +478,7 @@ static const struct rnl_transport_ops fault_ops = {
     .reply = fault_reply,
     .set_active_path = fault_set_active_path,
     .send_on_path = fault_send_on_path,
+    .commit_on_path = fault_commit_on_path,
     .is_path_down = fault_is_path_down,
 };
 

@@ -48,6 +48,7 @@ void rnl_flow_init(struct rnl_flow *f, const struct rnl_flow_setup *setup, uint6
     f->sealer = setup->sealer;
     f->keys = *setup->keys;
     f->connection = setup->connection;
+    f->number = setup->number;
     f->peer_ack_delay_ns = setup->peer_ack_delay_ns;
     f->window_bytes = setup->window_bytes;
     f->mtu_most = (uint16_t)rnl_flow_min(setup->mtu_bytes, UINT16_MAX);
@@ -320,6 +321,29 @@ uint32_t rnl_flow_path(struct rnl_flow *f, unsigned char *at, size_t most, uint3
 bool rnl_flow_close_on_all_paths(const struct rnl_flow *f)
 {
     return f->closes > 1;
+}
+
+bool rnl_flow_is_cut(const struct rnl_flow *f, uint64_t elsewhere_ns)
+{
+    return f->timeouts && elsewhere_ns > f->heard_ns && elsewhere_ns - f->heard_ns >= 2 * rnl_flow_pto_ns(f);
+}
+
+void rnl_flow_hand_over(struct rnl_flow *f)
+{
+    for (uint64_t n = f->sent.low; (n = rnl_sent_find_open(&f->sent, n, f->sent.next)) < f->sent.next; n++) {
+        struct rnl_sent_packet *record = rnl_sent_at(&f->sent, n);
+        if (record->notes)
+            record->flags |= RNL_SENT_TIMED;
+        rnl_flow_free_records(f, record);
+    }
+}
+
+uint64_t rnl_flow_takes_ns(const struct rnl_flow *f, uint64_t bytes)
+{
+    uint64_t window = f->congest.window >> 8, trip_ns = f->rtt.smoothed_ns;
+    if (trip_ns == 0 || window == 0)
+        return UINT64_MAX;
+    return trip_ns + trip_ns * (f->flight + bytes) / window;
 }
 
 void rnl_flow_ping(struct rnl_flow *f)

@@ -116,7 +116,8 @@ struct rnl_flow_setup {
     struct rnl_path *path; /* shared by the flows of one class of paths (rtt.h) */
     struct rnl_flow_counters *count;
     void *ctx;
-    uint32_t connection;         /* the number by which the peer knows the flow */
+    uint32_t connection;         /* the number by which the peer knows the connection, */
+    uint8_t number;              /* and of the flow in it: 0 to 3. Only flow 0 has paths, CLOSE and single packets */
     uint32_t window_bytes;       /* what the peer's socket holds, from its HELLO */
     uint32_t mtu_bytes;          /* the largest datagram that both sides take */
     uint32_t peer_ack_delay_ns;  /* how long the peer may keep an acknowledgement */
@@ -216,6 +217,17 @@ uint32_t rnl_flow_path(struct rnl_flow *flow, unsigned char *at, size_t room, ui
 bool rnl_flow_close_on_all_paths(const struct rnl_flow *flow);
 /* Writes this CLOSE once more, with a number of its own, for another address. Returns its bytes. */
 uint32_t rnl_flow_repeat_close(struct rnl_flow *flow, unsigned char *at, size_t room);
+/* ---- several flows to one peer (remote/stripe.c) ---- */
+
+/* true = the peer was heard on another flow at `elsewhere_ns`, so long after this one expected an answer that its path
+ * is at fault, and not the peer. */
+bool rnl_flow_is_cut(const struct rnl_flow *flow, uint64_t elsewhere_ns);
+/* Reports the content of all packets in flight as lost, for others to send. The packets stay in flight. */
+void rnl_flow_hand_over(struct rnl_flow *flow);
+/* Estimates the time until so many bytes would be acknowledged, if they were sent behind what is in flight; UINT64_MAX
+ * = unknown. */
+uint64_t rnl_flow_takes_ns(const struct rnl_flow *flow, uint64_t bytes);
+
 /* Sends something that the peer acknowledges, if nothing is in flight, to find out whether our packets still arrive. */
 void rnl_flow_ping(struct rnl_flow *flow);
 /* From now on packets go on another path, on which a challenge and its response took rtt_ns. What was known of the path
@@ -277,6 +289,7 @@ struct rnl_flow {
     uint32_t peer_ce, peer_ect;
     uint8_t judge, limited, credited, has_counts;
 
+    uint8_t number;        /* of the flow in its connection */
     uint8_t state;         /* enum rnl_flow_state */
     uint8_t wanted;        /* the upper side may have something */
     uint8_t probes;        /* probe packets that may be sent beyond the window */

@@ -29,6 +29,7 @@ static uint32_t owed(struct rnl_flow *f, struct rnl_packet *p, uint64_t now_ns)
 uint32_t rnl_flow_finish(struct rnl_flow *f, unsigned char *at, uint32_t room, struct rnl_packet *p, uint32_t body)
 {
     p->connection = f->connection;
+    p->flags |= (uint8_t)(f->number << RNL_PACKET_FLOW_SHIFT);
     p->number = p->control ? f->control + 1 : f->sent.next;
     uint32_t from = rnl_packet_encode(at, room, p);
     if (from == 0)

@@ -62,6 +62,15 @@ void rnl_next_key(unsigned char out[RNL_KEY_BYTES], const unsigned char key[RNL_
     sodium_memzero(next, sizeof next);
 }
 
+void rnl_flow_key(unsigned char out[RNL_KEY_BYTES], const unsigned char key[RNL_KEY_BYTES], uint32_t flow)
+{
+    unsigned char next[RNL_KEY_BYTES], in[4];
+    rnl_put32(in, flow);
+    keyed(next, sizeof next, key, RNL_KEY_BYTES, "runnel flow", in, sizeof in);
+    memcpy(out, next, sizeof next);
+    sodium_memzero(next, sizeof next);
+}
+
 struct rnl_key_limits rnl_key_limits_default(struct rnl_suite suite)
 {
     unsigned bits = suite.protect == RNL_PROTECT_ENCRYPT ? 23 : 32;

@@ -7,6 +7,8 @@
  *             +-- "cookie"  -> with the process's own secret instead of the job key: stateless replies (hello.h)
  *             +-- "traffic" -> for each direction, with both ranks, incarnations, nonces and the suite:
  *                              phase 0 -- "phase" -> phase 1 -- "phase" -> phase 2 ...
+ *                                 |
+ *                                 +-- "flow" -> "flow", with its number -> phase 0 of a further flow, and so on
  *
  * A sender moves to the next phase, with the next key, when it has sealed `change_after` packets with the present key
  * and one of them was acknowledged, which shows that the receiver has this key: so it is never more than one phase
@@ -41,6 +43,8 @@ struct rnl_direction {
 void rnl_direction_key(unsigned char out[RNL_KEY_BYTES], const struct rnl_job_keys *job, const struct rnl_direction *d);
 /* Derives the key of the next phase. `out` may be `key`. */
 void rnl_next_key(unsigned char out[RNL_KEY_BYTES], const unsigned char key[RNL_KEY_BYTES]);
+/* Derives the key of a further flow of the connection, in one direction. `out` may be `key`. */
+void rnl_flow_key(unsigned char out[RNL_KEY_BYTES], const unsigned char key[RNL_KEY_BYTES], uint32_t flow);
 /* Makes a keyed hash of 16 bytes over `bytes` at `at`; `label` has at most 16 characters. */
 void rnl_keyed_hash(unsigned char out[16], const unsigned char key[RNL_JOB_SECRET], const char *label, const void *at,
                     size_t bytes);

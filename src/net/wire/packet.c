@@ -61,8 +61,9 @@ static unsigned flags_of(unsigned type)
 {
     switch (type) {
     case RNL_PACKET_DATA:
-        return RNL_PACKET_FLAGS;
+        return RNL_PACKET_FLAGS | RNL_PACKET_FLOW;
     case RNL_PACKET_PROBE:
+        return (RNL_PACKET_FLAGS | RNL_PACKET_FLOW) & ~(unsigned)RNL_PACKET_ACK_WANTED;
     case RNL_PACKET_CLOSE:
     case RNL_PACKET_PATH:
         return RNL_PACKET_FLAGS & ~(unsigned)RNL_PACKET_ACK_WANTED;

@@ -8,7 +8,7 @@
  *     0                   1                   2                   3
  *     0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
  *    +-------+-------+-+-+-+---+-+---+-------------------------------+
- *  0 |  ver  | type  |A|R|E| K |C| 0 |  bytes of this datagram       |
+ *  0 |  ver  | type  |A|R|E| K |C| F |  bytes of this datagram       |
  *    +-------+-------+-+-+-+---+-+---+-------------------------------+
  *  4 |  connection: a number that the receiver chose                 |
  *    +---------------------------------------------------------------+
@@ -38,6 +38,8 @@
  *   A  an acknowledgement block follows     R  acknowledge this packet now
  *   E  the body is encrypted                K  the phase of the key it is sealed with, modulo 4
  *   C  the block has ECN counts             S  control space: packets that are not acknowledged by a block
+ *   F  the flow of the connection: 0 = the one that every connection has; further ones have keys and numbers of their
+ *      own (remote/stripe.c), and DATA and PROBE only
  *
  * Header and block are authenticated and never encrypted. A packet number is used once in its space, whatever the key.
  * The block acknowledges packets of the data space only. Its hold is how long the receiver had kept `largest` when it
@@ -108,7 +110,9 @@ enum {
     RNL_PACKET_PHASE = 8 + 16,
     RNL_PACKET_PHASE_SHIFT = 3,
     RNL_PACKET_ECN = 32,
-    RNL_PACKET_FLAGS = 63
+    RNL_PACKET_FLAGS = 63,
+    RNL_PACKET_FLOW = 64 + 128, /* only of DATA and PROBE */
+    RNL_PACKET_FLOW_SHIFT = 6
 };
 
 struct rnl_ack_range {
@@ -193,6 +197,11 @@ RNL_INLINE void rnl_packet_put_usual(unsigned char *at, uint32_t bytes, const st
 /* Returns the connection that a datagram claims to be for, before anything is checked, to find its flow; 0 if it is too
  * short to have one. */
 uint32_t rnl_packet_connection(const unsigned char *at, size_t bytes);
+/* Returns the flow of its connection that a datagram claims to be of, before anything is checked. */
+RNL_INLINE unsigned rnl_packet_flow(const unsigned char *at)
+{
+    return at[1] >> RNL_PACKET_FLOW_SHIFT;
+}
 /* 1 = the datagram, which rnl_packet_decode has accepted, is of the control space. */
 int rnl_packet_is_control(const unsigned char *at);
 /* Returns the version that a datagram claims, or RNL_WIRE_VERSIONS if it is empty. */
