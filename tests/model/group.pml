@@ -9,10 +9,12 @@
  *   stuck    nothing moves any more, and a message of a member that lives is not delivered by all who live, or a dead
  *            member's message by some of them
  *
- * In the code's words: PB, or with BB defined BB; ACCEPT, ACK, STABLE; FLUSH, STATE, REFUSE, CUT, FILL, GONE. Left out
- * are GSB and trees, leaving, and suspicions that are wrong. A message counts 1, and CREDIT of them may be
+ * In the code's words: PB, or with BB defined BB; ACCEPT, ACK, STABLE; FLUSH, STATE, REFUSE, CUT, FILL, GONE; with JOINS
+ * defined, for which N is 3, also JOIN, WELCOME, SNAPSHOT: the last member is not in the first view, and joins at any
+ * time. Left out are GSB and trees, leaving, and suspicions that are wrong. A message counts 1, and CREDIT of them may be
  * sent ahead. An entry of the log is a message, its sender * 4 + its number from 1 on, or 16 + 8 * epoch + members as
- * bits. Delivered is what is within `have`. */
+ * bits, + 128 if the last one is new. Delivered is what is within `have`, but for who joins and is blank: nothing. The
+ * state that it is given is the log before the view that it is new in. */
 #ifndef N
 #define N 3
 #endif
@@ -25,13 +27,16 @@
 #ifndef CREDIT
 #define CREDIT 2
 #endif
+#ifndef JOINS
+#define JOINS 0
+#endif
 #ifndef SENDERS
 #define SENDERS 7 /* as bits: who sends */
 #endif
-#define LOG (3 + DEATHS + N * MSGS)
+#define LOG (3 + JOINS + DEATHS + N * MSGS)
 #define ALL ((1 << N) - 1)
 
-mtype = { PLACE, MESSAGE, BODY, ACCEPT, ACK, STABLE, FLUSH, STATE, REFUSE, CUT, FILL, GONE };
+mtype = { PLACE, MESSAGE, BODY, ACCEPT, ACK, STABLE, FLUSH, STATE, REFUSE, CUT, FILL, GONE, JOIN, WELCOME, SNAPSHOT };
 
 chan line[N * N] = [6] of { mtype, byte, byte, byte, short, byte }; /* epoch, seq, what, more, set */
 chan early[N] = [4] of { byte, mtype, byte, byte, byte, short, byte };
@@ -44,7 +49,7 @@ byte sent[N], own_stable[N];
 byte deaths = DEATHS;
 
 hidden byte due;
-hidden byte me, x, y, z, least, donor;
+hidden byte me, x, y, z, least, donor, members;
 hidden short ends;
 
 #define BIT(i)       (1 << (i))
@@ -55,6 +60,9 @@ hidden short ends;
 #define LOWEST(set)  ((set) & 1 -> 0 : ((set) & 2 -> 1 : ((set) & 4 -> 2 : 3)))
 #define IN(i)        (view[i] & ~excluded[i])
 #define SEQUENCER(i) LOWEST(view[i])
+
+#define END(e, j) (((e) >> (4 * (j))) & 15)
+#include "group_join.pml"
 
 inline send(send_b, send_kind, send_ep, send_seq, send_what, send_more, send_set)
 {
@@ -111,6 +119,7 @@ inline note_ack(note_ack_j, note_ack_s)
         if
         :: least > known_stable[me] ->
             release(least);
+            give_state();
 #ifndef BUG_NO_STABLE
             send_all(me, STABLE, epoch[me], 0, 0, known_stable[me], 0)
 #endif
@@ -134,13 +143,14 @@ inline advance()
             assert(x % 4 == OF(in_log, me, x / 4) + 1 && HAS(view[me], x / 4)); /* lies */
             OF(in_log, me, x / 4) = x % 4
         :: else ->
+            note_view();
             view[me] = x % 8 + (N == 4 -> 8 * ((x / 128) & 1) : 0);
             epoch[me] = (x % 128 - 16) / 8
         fi;
         y = 0;
         do
         :: y < N ->
-            assert(dead[y] || have[y] < have[me] || LOGGED(y, have[me]) == LOGGED(me, have[me])); /* order */
+            assert(dead[y] || BLANK(y) || BLANK(me) || have[y] < have[me] || LOGGED(y, have[me]) == LOGGED(me, have[me])); /* order */
             y++
         :: else -> break
         od;
@@ -148,9 +158,9 @@ inline advance()
     :: else -> break
     od;
     if
-    :: x == 0 || flushing[me]
-    :: x != 0 && !flushing[me] && SEQUENCER(me) == me -> note_ack(me, have[me])
-    :: x != 0 && !flushing[me] && SEQUENCER(me) != me -> send(SEQUENCER(me), ACK, epoch[me], have[me], 0, 0, 0)
+    :: x == 0 || flushing[me] || BLANK(me)
+    :: x != 0 && !flushing[me] && !BLANK(me) && SEQUENCER(me) == me -> note_ack(me, have[me])
+    :: x != 0 && !flushing[me] && !BLANK(me) && SEQUENCER(me) != me -> send(SEQUENCER(me), ACK, epoch[me], have[me], 0, 0, 0)
     fi;
     x = 0
 }
@@ -190,6 +200,7 @@ inline freeze(freeze_ep, freeze_who)
     coordinator[me] = freeze_who;
     flushing[me] = true;
     cut[me] = 0;
+    drop_state();
     z = have[me] + 1;
     do
     :: z < LOG ->
@@ -227,6 +238,7 @@ inline try_cut()
         :: else -> break
         od;
         top[me] = have[me] + 1;
+        welcome();
         advance();
 #ifndef BUG_NOT_AGAIN
         donor = OF(in_log, me, me) + 1;
@@ -236,12 +248,11 @@ inline try_cut()
         od;
         donor = 0;
 #endif
-        again[me] = (view[me] & excluded[me]) != 0
+        again[me] = (view[me] & excluded[me]) != 0 || LET_IN
     :: else
     fi
 }
 
-#define END(e, j) (((e) >> (4 * (j))) & 15)
 
 /* Everybody who takes part: the donor makes up for what the others lack. */
 inline make_cut(make_cut_who, make_cut_at, make_cut_ends, make_cut_set)
@@ -251,7 +262,7 @@ inline make_cut(make_cut_who, make_cut_at, make_cut_ends, make_cut_set)
     :: y < N ->
         OF(end_of, me, y) = END(make_cut_ends, y);
         if
-        :: (make_cut_who) == me && HAS(make_cut_set, y) && END(make_cut_ends, y) < (make_cut_at) ->
+        :: (make_cut_who) == me && HAS(make_cut_set, y) && END(make_cut_ends, y) < (make_cut_at) && (y != J || (make_cut_set) < ALL + 1) ->
             assert(END(make_cut_ends, y) >= known_stable[me]); /* lost */
             x = END(make_cut_ends, y) + 1;
             do
@@ -277,6 +288,8 @@ inline conclude()
         donor = me;
         ends = 0;
         z = 0;
+        members = IN(me);
+        add_joiner();
         do
         :: z < N && HAS(IN(me), z) ->
             ends = ends | (OF(end_of, me, z) << (4 * z));
@@ -288,10 +301,11 @@ inline conclude()
         :: z == N -> break
         od;
         least = donor;
-        send_all(me, CUT, promised[me], OF(end_of, me, least), least, ends, IN(me));
+        send_all(me, CUT, promised[me], OF(end_of, me, least), least, ends, members);
         donor = 0;
-        make_cut(least, OF(end_of, me, least), ends, IN(me));
+        make_cut(least, OF(end_of, me, least), ends, members);
         least = 0;
+        members = 0;
         ends = 0
     :: else
     fi
@@ -300,21 +314,23 @@ inline conclude()
 inline start()
 {
     if
-    :: LOWEST(IN(me)) == me ->
+    :: BLANK(me) -> seek()
+    :: !BLANK(me) && LOWEST(IN(me)) == me ->
         least = (promised[me] > epoch[me] -> promised[me] : epoch[me]) + 1;
         freeze(least, me);
         least = 0;
         answered[me] = BIT(me);
         OF(end_of, me, me) = have[me];
+        note_blank(false);
         send_all(me, FLUSH, promised[me], 0, 0, 0, excluded[me]);
         conclude()
-    :: else -> send(LOWEST(IN(me)), GONE, epoch[me], 0, 0, 0, excluded[me])
+    :: !BLANK(me) && LOWEST(IN(me)) != me -> send(LOWEST(IN(me)), GONE, epoch[me], 0, 0, 0, excluded[me])
     fi
 }
 
 inline gone(gone_set)
 {
-    due = ((gone_set) & ~excluded[me] & (view[me] | (flushing[me] -> BIT(coordinator[me]) : 0))) != 0;
+    due = ((gone_set) & ~excluded[me] & (BLANK(me) -> ALL : view[me] | (flushing[me] -> BIT(coordinator[me]) : 0))) != 0;
     excluded[me] = excluded[me] | (gone_set)
 }
 
@@ -365,29 +381,31 @@ inline handle(handle_j, handle_kind, handle_ep, handle_seq, handle_what, handle_
         :: handle_kind == FLUSH && handle_ep > promised[me] ->
             excluded[me] = excluded[me] | handle_set;
             freeze(handle_ep, handle_j);
-            send(handle_j, STATE, handle_ep, have[me], 0, 0, excluded[me])
-        :: (handle_kind == STATE || handle_kind == REFUSE || handle_kind == CUT || handle_kind == FILL) && (!flushing[me] || handle_ep != promised[me])
+            send(handle_j, STATE, handle_ep, have[me], BLANK(me), 0, excluded[me])
+        :: (handle_kind == STATE || handle_kind == REFUSE || handle_kind == CUT || handle_kind == FILL) && (!flushing[me] || handle_ep != promised[me] || (BLANK(me) && handle_kind != STATE))
         :: handle_kind == STATE && flushing[me] && handle_ep == promised[me] && coordinator[me] == me ->
             answered[me] = answered[me] | BIT(handle_j);
+            note_blank(handle_what);
             OF(end_of, me, handle_j) = handle_seq;
             gone(handle_set);
             if
             :: due
             :: else -> conclude()
             fi
-        :: handle_kind == REFUSE && flushing[me] && handle_ep == promised[me] ->
+        :: handle_kind == REFUSE && !BLANK(me) && flushing[me] && handle_ep == promised[me] ->
             promised[me] = handle_seq;
             due = true
-        :: handle_kind == CUT && flushing[me] && handle_ep == promised[me] ->
+        :: handle_kind == CUT && !BLANK(me) && flushing[me] && handle_ep == promised[me] ->
             assert(handle_seq >= have[me]); /* lies */
             make_cut(handle_what, handle_seq, handle_more, handle_set)
-        :: handle_kind == FILL && flushing[me] && handle_ep == promised[me] ->
+        :: handle_kind == FILL && !BLANK(me) && flushing[me] && handle_ep == promised[me] ->
             put(handle_seq, handle_what, true);
             advance();
             try_cut()
         :: handle_kind == GONE ->
             gone(handle_set);
             due = due || (handle_ep < epoch[me] && HAS(view[me], handle_j)) /* it lacks what a dead one was to send it */
+        :: handle_kind <= JOIN -> take_of_joining(handle_j, handle_kind, handle_ep, handle_seq, handle_what, handle_more)
         :: handle_kind <= PLACE && handle_kind >= STABLE ->
             if
 #ifdef BUG_NO_HOLD
@@ -419,7 +437,8 @@ proctype member(byte i)
     mtype kind;
 end_member:
     do
-    :: atomic { !dead[i] && HAS(SENDERS, i) && sent[i] < MSGS && sent[i] - own_stable[i] < CREDIT ->
+    :: atomic { TO_ASK(i) -> me = i; ask(); me = 0 }
+    :: atomic { !dead[i] && !BLANK(i) && HAS(SENDERS, i) && sent[i] < MSGS && sent[i] - own_stable[i] < CREDIT ->
         me = i;
         sent[i]++;
         if
@@ -483,13 +502,17 @@ init
     atomic {
         do
         :: i < N ->
-            LOGGED(i, 1) = 16 + 8 + ALL % 8 + (ALL / 8) * 128;
-            READY(i, 1) = true;
-            have[i] = 1;
-            top[i] = 1;
-            epoch[i] = 1;
-            promised[i] = 1;
-            view[i] = ALL;
+            if
+            :: HAS(FIRST, i) ->
+                LOGGED(i, 1) = 16 + 8 + FIRST % 8 + (FIRST / 8) * 128;
+                READY(i, 1) = true;
+                have[i] = 1;
+                top[i] = 1;
+                epoch[i] = 1;
+                promised[i] = 1;
+                view[i] = FIRST
+            :: else -> flushing[i] = true
+            fi;
             i++
         :: else -> break
         od;
@@ -506,6 +529,7 @@ init
         do
         :: i < N ->
             j = 0;
+            assert(dead[i] || (!BLANK(i) && HAS(view[i], i))); /* stuck */
             do
             :: j < N ->
                 assert(dead[i] || dead[j] || have[i] == have[j]);                                  /* stuck */
