@@ -3,18 +3,15 @@
  * job_put.c - windows: puts that go to and fro between two processes, each into the other's window, until they have
  * landed, which the receiver sees in their last word, or until they are used, which is when the receiver has copied
  * them out as well, and sends on what it got; puts that notify; fetch-and-add; gets of what was just written; and how
- * long it takes from nothing to an
- * imported window.
+ * long it takes from nothing to an imported window.
  *
  * The baselines are the same loops in the same two processes over bare shared memory (put_area.h), once for each way to
  * copy. Between hosts there is no such memory: there the baselines are messages of the endpoint. */
 #include "baseline_copy.h"
 #include "process.h"
 #include "put_area.h"
-#include "scenario.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,17 +19,9 @@
 
 #include "runnel/window.h"
 
-enum { PAIR = 1, MESSAGE = 1, WINDOW = 1, FIRST_IMPORT = 2, WORD = 8, LINE = 64 };
-enum { BYTES = 1 << 20, AREA = BYTES + 4096 }; /* the word that is added to has a page of its own, */
-enum { CALLED = BYTES + 2048 };                /* with the one that says that there is something to get */
-/* Variants of an order. */
-enum put_way {
-    BARE_PLAIN = BASELINE_COPY_PLAIN,
-    BARE_STRING = BASELINE_COPY_STRING,
-    BARE_STREAM = BASELINE_COPY_STREAM,
-    BY_MESSAGE,
-    BY_WINDOW
-};
+enum { MESSAGE = 1, GOT = 2, WINDOW = 1, FIRST_IMPORT = 2, WORD = 8 };
+enum { BYTES = PUT_BYTES_MAX, AREA = BYTES + 4096 }; /* the word that is added to has a page of its own, */
+enum { CALLED = BYTES + 2048 };                      /* with the one that says that there is something to get */
 #define LIMIT_NS ((int64_t)50 * 1000 * 1000 * 1000)
 
 static rnl_endpoint *ep;
@@ -42,8 +31,9 @@ static unsigned char *own[BY_WINDOW + 1]; /* what the other process writes, by w
 static unsigned char *bare;               /* the other process's, mapped */
 static uint64_t turns;                    /* round trips of all orders: the last word of a put */
 static uint64_t sums[2];                  /* what was added: bare, by window */
-static uint64_t notes, messages, areas;
-static size_t message_bytes;
+static uint64_t notes, messages, gots, areas;
+static uint64_t due_messages, due_gots; /* of an order of gets */
+static size_t message_bytes, got_bytes;
 
 struct put_board {
     struct put_name name[2];
@@ -74,6 +64,15 @@ static int on_message(rnl_stream *m, unsigned peer, void *ctx)
     (void)peer, (void)ctx;
     if (rnl_receive(m, own[BY_MESSAGE], message_bytes) == 0)
         messages++;
+    return RNL_DONE;
+}
+
+/* Bytes that were asked for: what a get is measured against between hosts. */
+static int on_got(rnl_stream *m, unsigned peer, void *ctx)
+{
+    (void)peer, (void)ctx;
+    if (rnl_receive(m, copy, got_bytes) == 0)
+        gots++;
     return RNL_DONE;
 }
 
@@ -131,8 +130,8 @@ static int open_put(struct bench_process *s)
     s->rank = rnl_rank(ep);
     if (bench_process_check_size(s, rnl_size(ep)))
         return -1;
-    if (rnl_handler_stream(ep, MESSAGE, on_message, NULL) < 0 || rnl_window_alloc(ep, AREA, &at, &w) < 0 ||
-        rnl_window_offer(w, &offer) < 0)
+    if (rnl_handler_stream(ep, MESSAGE, on_message, NULL) < 0 || rnl_handler_stream(ep, GOT, on_got, NULL) < 0 ||
+        rnl_window_alloc(ep, AREA, &at, &w) < 0 || rnl_window_offer(w, &offer) < 0)
         return failed(s);
     own[BY_WINDOW] = at;
     if (bench_connect_native(s, ep, rnl_size(ep)))
@@ -335,15 +334,63 @@ static int run_add(struct bench_process *s, const struct bench_order *o, struct 
 /* ---- gets ---- */
 
 /* Each writes n bytes to its own window and says so by a put of a word; the other one gets them. Both is timed. */
+static int offer_to_get(struct bench_process *s, enum put_way way, size_t n)
+{
+    memcpy(own[way], source, n);
+    if (way == BY_WINDOW)
+        return rnl_put(theirs, CALLED, &turns, WORD, 0) < 0 ? failed(s) : 0;
+    if (way < BY_MESSAGE) {
+        atomic_store_explicit(word_at(bare + CALLED), turns, memory_order_release); /* as in `put` */
+        return 0;
+    }
+    const struct rnl_message b = {.peer = !s->rank, .handler = GOT, .bound = n};
+    rnl_stream *m;
+    if (rnl_send(ep, !s->rank, MESSAGE, &turns, WORD) < 0)
+        return failed(s);
+    for (due_messages++; messages < due_messages;)
+        if (look(s))
+            return -1;
+    return rnl_begin(ep, &b, &m) < 0 || rnl_piece(m, source, n) < 0 || rnl_end(m) < 0 ? failed(s) : 0;
+}
+
+static int get(struct bench_process *s, enum put_way way, baseline_copy *by, bool quiet, size_t n)
+{
+    due_messages++;
+    while (way == BY_MESSAGE ? messages < due_messages
+                             : atomic_load_explicit(word_at(own[way] + CALLED), memory_order_acquire) != turns) {
+        if (!quiet && look(s))
+            return -1;
+        if (s->one_core)
+            sched_yield();
+    }
+    if (way == BY_WINDOW)
+        return rnl_get(theirs, 0, copy, n) < 0 ? failed(s) : 0;
+    if (way < BY_MESSAGE) {
+        by(copy, bare, n);
+        return 0;
+    }
+    if (rnl_send(ep, !s->rank, MESSAGE, &turns, WORD) < 0)
+        return failed(s);
+    for (due_gots++; gots < due_gots;)
+        if (look(s))
+            return -1;
+    return 0;
+}
+
 static int run_get(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
     enum put_way way = (enum put_way)o->variant;
     baseline_copy *by = way < BY_MESSAGE ? baseline_copy_way((enum baseline_copy_way)way) : NULL;
+    const bool quiet = way < BY_MESSAGE || (way == BY_WINDOW && rnl_import_is_direct(theirs));
     size_t n = o->bytes;
     uint64_t seed = turns + 1, t0 = 0;
-    if (n < WORD || n > BYTES || (way != BY_WINDOW && !by) || !rnl_import_is_direct(theirs))
+    if (n < WORD || n > BYTES || (way < BY_MESSAGE && !by))
         return bench_process_fail(s, "an order asks for a get of %zu bytes in a way that is not there", n);
     bench_fill(source, n, seed);
+    memset(copy, 0, n);
+    message_bytes = WORD;
+    got_bytes = n;
+    messages = gots = due_messages = due_gots = 0;
     for (int timed = 0; timed < 2; timed++) {
         uint64_t count = timed ? o->count : o->count / 8 + 2;
         if (meet(s))
@@ -351,26 +398,9 @@ static int run_get(struct bench_process *s, const struct bench_order *o, struct 
         t0 = bench_now_ns();
         for (uint64_t i = 0; i < count; i++) {
             turns++;
-            for (unsigned turn = 0; turn < 2; turn++) {
-                int e = 0;
-                if (turn == s->rank) {
-                    memcpy(own[way], source, n);
-                    if (way == BY_WINDOW)
-                        e = rnl_put(theirs, CALLED, &turns, WORD, 0);
-                    else
-                        atomic_store_explicit(word_at(bare + CALLED), turns, memory_order_release); /* as in `put` */
-                } else {
-                    while (atomic_load_explicit(word_at(own[way] + CALLED), memory_order_acquire) != turns)
-                        if (s->one_core)
-                            sched_yield();
-                    if (way == BY_WINDOW)
-                        e = rnl_get(theirs, 0, copy, n);
-                    else
-                        by(copy, bare, n);
-                }
-                if (e < 0)
-                    return failed(s);
-            }
+            for (unsigned turn = 0; turn < 2; turn++)
+                if (turn == s->rank ? offer_to_get(s, way, n) : get(s, way, by, quiet, n))
+                    return -1;
         }
         a->value = (double)(bench_now_ns() - t0) / (double)count / 2;
     }
@@ -467,106 +497,3 @@ static int run(struct bench_process *s, const struct bench_order *o, struct benc
 
 const struct bench_api bench_role_put = {
     .name = "put", .moves_when_called = true, .open = open_put, .close = close_put, .poll = look, .run = run};
-
-/* ---- the scenario ---- */
-
-static const struct {
-    enum put_way way;
-    unsigned api;
-} copies[] = {{BARE_PLAIN, BENCH_MEMCPY}, {BARE_STRING, BENCH_MOVSB}, {BARE_STREAM, BENCH_NT}};
-enum { COPIES = sizeof copies / sizeof *copies };
-
-static int add(struct bench_plan *p, enum bench_test test, unsigned api, uint64_t bytes, unsigned step)
-{
-    return bench_scenario_add(p, &bench_scenario_put, test, api, 0, bytes, step, true);
-}
-
-static int plan(struct bench_plan *p, const struct bench_wish *w)
-{
-    static const uint64_t sizes[] = {WORD, 4 << 10, 64 << 10, BYTES};
-    unsigned step = 0;
-    int e = 0;
-    for (unsigned t = BENCH_PUT_LANDED; t <= BENCH_PUT_USED; t++)
-        for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++, step++) {
-            if (w->udp && (t == BENCH_PUT_USED || (sizes[i] != WORD && sizes[i] != BYTES)))
-                continue;
-            e = e ? e : add(p, (enum bench_test)t, BENCH_NATIVE, sizes[i], step);
-            if (!w->udp && w->peers & 1u << BENCH_UCX_PUT)
-                e = e ? e : add(p, (enum bench_test)t, BENCH_UCX_PUT, sizes[i], step);
-            for (unsigned k = 0; k < COPIES && !w->udp && sizes[i] > WORD; k++)
-                if (baseline_copy_way((enum baseline_copy_way)copies[k].way))
-                    e = e ? e : add(p, (enum bench_test)t, copies[k].api, sizes[i], step);
-        }
-    e = e ? e : add(p, BENCH_PUT_NOTIFY, BENCH_NATIVE, WORD, step++);
-    e = e ? e : add(p, BENCH_PUT_ADD, BENCH_NATIVE, WORD, step);
-    if (!w->udp && w->peers & 1u << BENCH_UCX_PUT)
-        e = e ? e : add(p, BENCH_PUT_ADD, BENCH_UCX_PUT, WORD, step);
-    step++;
-    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes && !w->udp; i++, step++) {
-        e = e ? e : add(p, BENCH_PUT_GET, BENCH_NATIVE, sizes[i], step);
-        if (w->peers & 1u << BENCH_UCX_PUT)
-            e = e ? e : add(p, BENCH_PUT_GET, BENCH_UCX_PUT, sizes[i], step);
-    }
-    if (!w->udp)
-        e = e ? e : add(p, BENCH_PUT_IMPORT, BENCH_NATIVE, BYTES, step++);
-    return e;
-}
-
-static void assign_roles(struct bench_area *area, const struct bench_wish *w)
-{
-    (void)w;
-    bench_assign_role(area, PAIR, "put", 2, 0);
-}
-
-/* The baselines of a put, which are rows, too: each way to copy, in its own series of the unit of windows. */
-static int baselines_of(struct bench_run *r, struct bench_unit *u, double *baseline)
-{
-    double cpu_ns;
-    int e = 0;
-    if (r->plan->udp || u->test == BENCH_PUT_NOTIFY)
-        return bench_repeat(r, u, u->test, PAIR, BY_MESSAGE, &u->baseline[0], &baseline[0], &cpu_ns);
-    for (unsigned k = 0; k < COPIES && e == 0; k++)
-        if (k == 0 || ((u->test <= BENCH_PUT_USED || u->test == BENCH_PUT_GET) && u->bytes > WORD &&
-                       baseline_copy_way((enum baseline_copy_way)copies[k].way)))
-            e = bench_repeat(r, u, u->test, PAIR, copies[k].way, &u->baseline[k], &baseline[k], &cpu_ns);
-    return e;
-}
-
-static int step(struct bench_run *r, struct bench_unit *first, size_t n)
-{
-    double baseline[COPIES] = {NAN, NAN, NAN}, value = NAN, cpu_ns;
-    struct bench_unit *native = bench_find(first, n, first->test, BENCH_NATIVE, 0);
-    struct bench_unit *ucx = bench_find(first, n, first->test, BENCH_UCX_PUT, 0);
-    int e = native ? baselines_of(r, native, baseline) : 0;
-    if (e == 0 && native)
-        e = bench_repeat(r, native, first->test, PAIR, BY_WINDOW, &native->api[BENCH_NATIVE], &value, &cpu_ns);
-    if (e == 0 && native)
-        native->now.value[BENCH_NATIVE] = value;
-    value = NAN;
-    if (e == 0 && ucx && !r->plan->lost[BENCH_UCX_PUT][0])
-        e = bench_repeat(r, ucx, first->test, BENCH_UCX_PUT, 0, &ucx->api[BENCH_UCX_PUT], &value, &cpu_ns);
-    if (e == 0 && ucx)
-        ucx->now.value[BENCH_UCX_PUT] = value;
-    for (struct bench_unit *u = first; u < first + n && e == 0; u++) {
-        if (u->step != first->step)
-            continue;
-        for (unsigned k = 0; k < COPIES; k++) {
-            u->now.baseline[k] = baseline[k];
-            if (u->apis == 1u << copies[k].api) {
-                u->now.value[copies[k].api] = baseline[k];
-                u->api[copies[k].api].tried = native ? native->baseline[k].tried : 0;
-            }
-        }
-    }
-    return e;
-}
-
-const struct bench_scenario bench_scenario_put = {
-    .name = "put",
-    .share = 4,
-    .apis = 1u << BENCH_NATIVE,
-    .peers = 1u << BENCH_UCX_PUT,
-    .plan = plan,
-    .assign_roles = assign_roles,
-    .step = step,
-};

@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * put_area.h - bare memory of one process that another one writes: the baselines of windows. A memory file, mapped by
- * both; who maps it finds it through /proc, so nothing of a library takes part. */
+ * put_area.h - what the processes and the rows of the test of puts have in common, and bare memory of one process
+ * that another one writes: the baselines of windows. It is a memory file, mapped by both; who maps it finds it through
+ * /proc, so nothing of a library takes part. */
 #ifndef RNL_BENCH_PUT_AREA_H
 #define RNL_BENCH_PUT_AREA_H
+
+#include "baseline_copy.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { PUT_BYTES_MAX = 1 << 20 }; /* of a put or get at most */
+/* Variants of an order. */
+enum put_way {
+    BARE_PLAIN = BASELINE_COPY_PLAIN,
+    BARE_STRING = BASELINE_COPY_STRING,
+    BARE_STREAM = BASELINE_COPY_STREAM,
+    BY_MESSAGE,
+    BY_WINDOW
+};
 
 /* How another process finds it; in memory that both share. */
 struct put_name {

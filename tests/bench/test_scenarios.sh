@@ -54,7 +54,7 @@ rows "the library over loopback, odd lengths" udp "[(t, ['raw', 'native', 'fm', 
     --transport udp --api native,fm,fm1 --size 1,70000 latency rate "${short[@]}"
 rows encrypted udp "[(t, ['raw', 'fm'], $n, [65536]) for t in ('bandwidth', 'bandwidth-alone')]" \
     --transport udp --api fm --protect encrypt bandwidth --size 64K "${short[@]}"
-rows "carried puts" udp "[('put-landed', ['native'], $n, [8, 1 << 20])] + [(t, ['native'], $n, [8]) for t in ('put-notify', 'put-add')]" \
+rows "carried puts" udp "[(t, ['native'], $n, [8, 1 << 20]) for t in ('put-landed', 'put-get')] + [(t, ['native'], $n, [8]) for t in ('put-notify', 'put-add')]" \
     --transport udp put "${short[@]}"
 rows sleepers udp "[('wake-wait', ['native'], $n, [8]), ('wake-poll', ['native'], $n, [8])]" --transport udp wake "${short[@]}"
 
