@@ -116,7 +116,7 @@ struct bench_pair {
 
 enum { BENCH_WAITS = 10 };  /* variants of the baseline for latency */
 enum { BENCH_LONG = 4096 }; /* above it the variants for latency, too, are those of the copies */
-enum { BENCH_MAX_PAIRS = 29, BENCH_AREA_MAGIC = 0x524e4c42 };
+enum { BENCH_MAX_PAIRS = 32, BENCH_AREA_MAGIC = 0x524e4c42 };
 
 struct bench_area {
     uint32_t magic, bytes; /* an area of another build does not match */

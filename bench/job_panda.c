@@ -5,7 +5,10 @@
  * 64 KiB, each of which both deliver. The baselines are the bare ring's in the same step: 8 bytes there and back, and
  * messages of 64 KiB.
  *
- * Rank 1 multicasts and rank 0 measures: it has the last of n at most a step before rank 1 has it. */
+ * Rank 1 multicasts and rank 0 measures: it has the last of n at most a step before rank 1 has it.
+ *
+ * Peers do what is nearest to the multicast of 8 bytes: Open MPI a broadcast by rank 1 and a barrier, corosync a
+ * multicast in agreed order. */
 #include "process.h"
 #include "scenario.h"
 
@@ -132,12 +135,17 @@ const struct bench_api bench_role_panda = {
 
 /* ---- the scenario ---- */
 
+static const unsigned peers[] = {BENCH_OPENMPI, BENCH_COROSYNC};
+enum { PEERS = sizeof peers / sizeof *peers };
+
 static int plan(struct bench_plan *p, const struct bench_wish *w)
 {
     const struct bench_scenario *panda = &bench_scenario_panda;
-    (void)w;
     int e = bench_scenario_add(p, panda, BENCH_PANDA_CALL, BENCH_PANDA, 0, WORD, 0, true);
     e = e ? e : bench_scenario_add(p, panda, BENCH_PANDA_GROUP, BENCH_PANDA, 0, WORD, 1, true);
+    for (unsigned i = 0; i < PEERS && !w->udp; i++)
+        if (w->peers & 1u << peers[i])
+            e = e ? e : bench_scenario_add(p, panda, BENCH_PANDA_GROUP, peers[i], 0, WORD, 1, true);
     return e ? e : bench_scenario_add(p, panda, BENCH_PANDA_STREAM, BENCH_PANDA, 0, LONG, 2, true);
 }
 
@@ -151,13 +159,21 @@ static int step(struct bench_run *r, struct bench_unit *u, size_t n)
 {
     const bool stream = u->test == BENCH_PANDA_STREAM;
     double value = NAN, baseline = NAN, cpu_ns;
-    (void)n;
     int e =
         bench_repeat(r, u, stream ? BENCH_BANDWIDTH : BENCH_LATENCY, BENCH_RAW, 0, &u->baseline[0], &baseline, &cpu_ns);
     if (e == 0)
         e = bench_repeat(r, u, u->test, PAIR, 0, &u->api[BENCH_PANDA], &value, &cpu_ns);
     if (e == 0)
         bench_put(u, value, stream ? baseline : 2 * baseline);
+    for (unsigned i = 0; i < PEERS && e == 0 && u->test == BENCH_PANDA_GROUP; i++) {
+        struct bench_unit *other = bench_find(u, n, u->test, peers[i], 0);
+        if (!other || r->plan->lost[peers[i]][0])
+            continue;
+        value = NAN;
+        e = bench_repeat(r, other, u->test, peers[i], 0, &other->api[peers[i]], &value, &cpu_ns);
+        if (e == 0)
+            bench_put(other, value, 2 * baseline);
+    }
     return e;
 }
 
@@ -165,6 +181,7 @@ const struct bench_scenario bench_scenario_panda = {
     .name = "panda",
     .share = 2,
     .apis = 1u << BENCH_PANDA,
+    .peers = 1u << BENCH_OPENMPI | 1u << BENCH_COROSYNC,
     .sockets = true,
     .plan = plan,
     .assign_roles = assign_roles,

@@ -39,7 +39,7 @@ int bench_peers_parse(const char *list, unsigned *apis, char *text, size_t size)
         if (!found) {
             snprintf(
                 text, size,
-                "there is no peer '%.*s': --peer takes openmpi, mpich, ucx, libfabric, or one of the rows "
+                "there is no peer '%.*s': --peer takes openmpi, mpich, ucx, libfabric, corosync, or one of the rows "
                 "openmpi brings besides: ompi-ucx; ucx: ucx-am, ucx-tag, ucx-put; or what stands on Runnel: provider, "
                 "ompi-rnl, mpich-rnl",
                 (int)(n < 32 ? n : 32), at);

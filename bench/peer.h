@@ -22,6 +22,7 @@ enum bench_peer_family {
     BENCH_PEER_MPICH,
     BENCH_PEER_UCX,
     BENCH_PEER_LIBFABRIC,
+    BENCH_PEER_COROSYNC,
     BENCH_PEER_NAMED, /* so many can be asked for by name */
     BENCH_PEER_TIRPC = BENCH_PEER_NAMED,
     BENCH_PEER_FAMILIES

@@ -18,6 +18,7 @@ static const struct {
     [BENCH_PEER_MPICH] = {"mpich", "mpich libmpich-dev", "mpi.c", NULL, NULL, NULL},
     [BENCH_PEER_UCX] = {"ucx", "libucx-dev", "ucx.c", "ucp/api/ucp.h", "-lucp -lucs", NULL},
     [BENCH_PEER_LIBFABRIC] = {"libfabric", "libfabric-dev", "libfabric.c", "rdma/fabric.h", "-lfabric", NULL},
+    [BENCH_PEER_COROSYNC] = {"corosync", "corosync libcpg-dev", "corosync.c", "corosync/cpg.h", "-lcpg", NULL},
     [BENCH_PEER_TIRPC] = {"libtirpc", "libtirpc-dev", "rpc.c", "tirpc/rpc/rpc.h", "-ltirpc", "tirpc"},
 };
 
@@ -32,6 +33,7 @@ static const char *const way_of[BENCH_APIS][2] = {[BENCH_OPENMPI] = {"ob1 over v
                                                   [BENCH_MPICH_RNL] = {"rnl below", "rnl below"},
                                                   [BENCH_UCX_PUT] = {"put", "put"},
                                                   [BENCH_LIBFABRIC] = {"shm", "tcp;ofi_rxm"},
+                                                  [BENCH_COROSYNC] = {"udpu", "udpu"},
                                                   [BENCH_RPC] = {"upgraded"},
                                                   [BENCH_TIRPC_TCP] = {"tcp"},
                                                   [BENCH_TIRPC_UDP] = {"udp"},
@@ -128,6 +130,8 @@ enum bench_peer_family bench_peer_family(unsigned api)
     case BENCH_UCX_TAG:
     case BENCH_UCX_PUT:
         return BENCH_PEER_UCX;
+    case BENCH_COROSYNC:
+        return BENCH_PEER_COROSYNC;
     case BENCH_RPC:
     case BENCH_TIRPC_TCP:
     case BENCH_TIRPC_UDP:
@@ -175,6 +179,8 @@ void bench_peer_needs(const struct bench_peers *p, enum bench_peer_family f, str
     } else {
         bench_words_add(what, "cc");
         bench_words_add(what, "%s/include/%s", p->prefix[f] ? p->prefix[f] : "/usr", family_of[f].header);
+        if (f == BENCH_PEER_COROSYNC)
+            bench_words_add(what, "%s/sbin/corosync", p->prefix[f] ? p->prefix[f] : "/usr");
     }
 }
 
@@ -195,6 +201,8 @@ void bench_peer_compile(const struct bench_peers *p, unsigned api, const char *p
         bench_words_add(w, "%s", *o);
     bench_words_add(w, "-I%s/bench", p->sources);
     bench_words_add(w, "-I%s/src", p->sources);
+    if (f == BENCH_PEER_COROSYNC)
+        bench_words_add(w, "-DCOROSYNC=\"%s/sbin/corosync\"", prefix ? prefix : "/usr");
     bench_words_add(w, "-o");
     bench_words_add(w, "%s", program);
     bench_words_add(w, "%s/bench/peers/%s", p->sources, family_of[f].source);
@@ -284,7 +292,7 @@ int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned rank,
     bench_words_add(w, "%u", api);
     bench_words_add(w, "%s", way_of[api][p->area->net.udp]);
     bench_words_add(w, "%u", rank);
-    return is_mpi(f) ? 1 : 2;
+    return is_mpi(f) || f == BENCH_PEER_COROSYNC ? 1 : 2;
 }
 
 static void set(const struct bench_peers *p, const struct peer_setting *s, const char *work, const char *shm)

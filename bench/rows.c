@@ -74,10 +74,10 @@ const char *bench_test_unit(enum bench_test t)
 const char *bench_api_name(unsigned api)
 {
     static const char *const name[BENCH_APIS] = {
-        "raw",      "native", "fm",        "fm1",       "tcp",       "am",        "memcpy",    "movsb",
-        "nt",       "panda",  "orca",      "no-switch", "no-layers", "no-pieces", "no-copies", "openmpi",
-        "ompi-ucx", "mpich",  "ucx-am",    "ucx-tag",   "libfabric", "provider",  "ompi-rnl",  "mpich-rnl",
-        "ucx-put",  "rpc",    "tirpc-tcp", "tirpc-udp", "tirpc-unix"};
+        "raw",      "native",   "fm",     "fm1",       "tcp",       "am",        "memcpy",    "movsb",
+        "nt",       "panda",    "orca",   "no-switch", "no-layers", "no-pieces", "no-copies", "openmpi",
+        "ompi-ucx", "mpich",    "ucx-am", "ucx-tag",   "libfabric", "provider",  "ompi-rnl",  "mpich-rnl",
+        "ucx-put",  "corosync", "rpc",    "tirpc-tcp", "tirpc-udp", "tirpc-unix"};
     return api < BENCH_APIS ? name[api] : "?";
 }
 

@@ -38,8 +38,9 @@ enum {
     BENCH_PROVIDER, /* adapters/ofi by itself, and below two MPIs: --peer takes them by name only */
     BENCH_OPENMPI_RNL,
     BENCH_MPICH_RNL,
-    BENCH_UCX_PUT, /* in the test put only */
-    BENCH_RPC,     /* in the test rpc only, which --peer does not name; as the following */
+    BENCH_UCX_PUT,  /* in the test put only */
+    BENCH_COROSYNC, /* in the test panda only */
+    BENCH_RPC,      /* in the test rpc only, which --peer does not name; as the following */
     BENCH_TIRPC_TCP,
     BENCH_TIRPC_UDP,
     BENCH_TIRPC_UNIX,

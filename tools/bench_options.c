@@ -57,7 +57,8 @@ static const struct argp_option options[] = {
      "also write latency.png, bandwidth.png, layered.png, mpi.png and am-rate.png to DIR (needs gnuplot)", 0},
     {"ranks", OPTION_RANKS, "N", 0, "processes at the barrier (default 16)", 0},
     {"peer", OPTION_PEER, "NAME[,NAME...]", 0,
-     "measure these beside, in the same trials: openmpi, mpich, ucx, libfabric (scripts/setup peers installs them); "
+     "measure these beside, in the same trials: openmpi, mpich, ucx, libfabric, corosync (scripts/setup peers installs "
+     "them); "
      "and what stands on Runnel: provider, ompi-rnl, mpich-rnl",
      0},
     {"peer-prefix", OPTION_PEER_PREFIX, "NAME=DIR", 0, "that peer is the one installed under DIR", 0},

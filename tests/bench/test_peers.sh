@@ -79,6 +79,27 @@ python3 "$dir/check.py" <"$dir/rows" >"$dir/said" 2>&1
 ok "its rows stand beside ours" $?
 nothing_left "a good run"
 
+# panda_rows NAME PEER ARGUMENT...: the multicast has a row of that peer beside Panda's
+cat >"$dir/panda.py" <<'EOF'
+import json, sys
+rows = [json.loads(line) for line in sys.stdin if line.startswith('{"')]
+of = {api: [r for r in rows if r.get("test") == "panda-group" and r.get("api") == api] for api in ("panda", sys.argv[1])}
+for api, found in of.items():
+    print(api, found)
+    assert found and any(r.get("tried") for r in found) and not any("error" in r for r in found), api
+print("ratio", [r["value"] for r in of[sys.argv[1]] if r["value"]], [r["value"] for r in of["panda"] if r["value"]])
+EOF
+panda_rows() {
+    local name=$1 peer=$2
+    shift 2
+    timeout 100 "$runnel" bench panda --peer "$peer" --max-time 3 --json "$@" >"$dir/rows" 2>"$dir/stderr"
+    well $? && python3 "$dir/panda.py" "$peer" <"$dir/rows" >"$dir/said" 2>&1
+    ok "$name" $?
+    grep '^ratio' "$dir/said" | sed 's/^/# /'
+    nothing_left "it"
+}
+panda_rows "a broadcast and a barrier beside a multicast" openmpi --peer-prefix openmpi="$dir/good"
+
 # fails NAME PREFIX TEXT ARGUMENTS...: of one row of that peer; the others are measured, as far as the machine lets them
 fails() {
     local name=$1 prefix=$2 text=$3 code
@@ -199,6 +220,14 @@ for peer in openmpi:openmpi,ompi-ucx mpich:mpich ucx:ucx-am,ucx-tag libfabric:li
     nothing_left "$name"
     [ "$name" != openmpi ] || interrupted KILL --peer openmpi # the one with the most processes and files
 done
+
+if [ -n "${RNL_REAL_PEERS:-}" ] && [ -x /usr/sbin/corosync ] && [ -e /usr/include/corosync/cpg.h ] && unshare -rmn true 2>/dev/null; then
+    panda_rows "corosync beside a multicast" corosync --peer-timeout 100
+    ! pgrep -f 'corosync -f -c .*bench-peer-' >"$dir/said" && [ -z "$(find /dev/shm /run -maxdepth 1 -name '*corosync*' -newer "$dir/panda.py" 2>/dev/null)" ]
+    ok "its daemon is gone, with its files" $?
+else
+    echo "ok - corosync beside a multicast # SKIP measured only with RNL_REAL_PEERS=1, where corosync and namespaces are"
+fi
 
 # Between namespaces each is measured, and nothing that short goes through memory.
 cat >"$dir/far.py" <<'END'
