@@ -113,6 +113,17 @@ int rnl_handler_whole(rnl_endpoint *ep, int id, rnl_whole_handler *f, void *ctx,
     return status;
 }
 
+/* Looks for news of peers that are being introduced: extracts that find nothing do so one time in many, which is seldom
+ * for a program that extracts seldom. */
+static void look(struct rnl_endpoint *ep)
+{
+    uint64_t now_ns = ep->env->ops->now_ns(ep->env);
+    if (now_ns - ep->poll.looked_ns < RNL_LOOK_NS)
+        return;
+    ep->poll.looked_ns = now_ns;
+    rnl_ep_take_events_slow(ep);
+}
+
 int rnl_peer(rnl_endpoint *ep, unsigned peer, struct rnl_peer_info *out)
 {
     int status = rnl_ep_enter(ep);
@@ -122,6 +133,8 @@ int rnl_peer(rnl_endpoint *ep, unsigned peer, struct rnl_peer_info *out)
         status = rnl_fail(RNL_ERR_RANK, "there is no rank %u: the job has ranks 0 to %u", peer, ep->size - 1);
     } else {
         const struct rnl_peer *p = &ep->peer[peer];
+        if (p->state == RNL_PEER_IS_NEW && ep->env->facts.must_look)
+            look(ep);
         rnl_ep_take_events(ep);
         memset(out, 0, sizeof *out);
         out->state = rnl_peer_public_state(p);

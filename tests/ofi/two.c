@@ -7,7 +7,16 @@
 #include <semaphore.h>
 
 enum { FLOOD = 1000, FLOOD_BYTES = 64 << 10, FLOOD_MOST_KIB = 40 << 10 };
-enum { CROWD = 20000, SENDERS = 3, EACH = 300, AT_ONCE = 4, LONG_BYTES = 100000, SHORT_BYTES = 48, FORKS = 100 };
+enum {
+    CROWD = 20000,
+    SELDOM = 20,
+    SENDERS = 3,
+    EACH = 300,
+    AT_ONCE = 4,
+    LONG_BYTES = 100000,
+    SHORT_BYTES = 48,
+    FORKS = 100
+};
 
 static void tsend(const void *buf, size_t n, uint64_t tag, void *context)
 {
@@ -480,6 +489,25 @@ static void death(void)
     MUST(fi_tsend(ep, to, 8, NULL, other, 3, &ctx[1]) == -FI_ECONNRESET);
 }
 
+/* Both make progress seldom, and send to each other: they have met, and have what was sent, after few calls. */
+static void seldom(void)
+{
+    char ctx[2], to[8], c = 'c';
+    unsigned done = 0, calls = 0;
+    struct fi_cq_tagged_entry e;
+    MUST(fi_trecv(ep, to, 8, NULL, FI_ADDR_UNSPEC, 1, 0, &ctx[0]) == 0);
+    tsend("x", 1, 1, &ctx[1]);
+    for (char other_done = 0; done < 2 || other_done < 2; calls++) { /* by turns */
+        ssize_t n = fi_cq_read(cq, &e, 1);
+        MUST(n == 1 || n == -FI_EAGAIN);
+        done += n == 1;
+        c = (char)done;
+        MUST(write(to_other, &c, 1) == 1 && read(from_other, &other_done, 1) == 1);
+        usleep(1000); /* a while has passed */
+    }
+    MUST(calls < SELDOM);
+}
+
 /* Side 1 dies before the two have met: who waits for what it alone could send is told, even if it sleeps. */
 static void unmet_death(void)
 {
@@ -642,6 +670,7 @@ static const struct side_case cases[] = {
     {.name = "injected without room", .run = overfull, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE},
     {.name = "matched without room", .run = matched, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE},
     {.name = "refusals", .run = refusals, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
+    {.name = "seldom", .run = seldom, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "leaving", .run = leaving, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "death", .run = death, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .kills = true},
     {.name = "death of one not met", .run = unmet_death, .wait = FI_WAIT_FD, .kills = true, .unmet = true},
