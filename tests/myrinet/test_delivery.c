@@ -120,7 +120,8 @@ static void pages_are_taken_back_while_packets_are_sent_again(void **state)
     for (int i = 0; myri_systems[i]; i++)
         for (uint64_t seed = 1; myri_systems[i]->virtual && myri_systems[i]->recovers && seed <= 6; seed++) {
             struct myri_outcome out;
-            struct myri_experiment x = experiment_at_home(myri_systems[i], MYRI_GOODPUT, 9000);
+            const struct myri_system *s = myri_systems[i];
+            struct myri_experiment x = experiment_at_home(s, MYRI_GOODPUT, s->most < 9000 ? s->most : 9000);
             x.senders = 4;
             x.count = 20;
             x.seed = seed;
@@ -134,6 +135,33 @@ static void pages_are_taken_back_while_packets_are_sent_again(void **state)
             recover++;
         }
     assert_true(recover >= 12);
+}
+
+/* Those that send nothing have their queues looked at, and nothing else; more than a card has room for are refused. */
+static void processes_that_are_attached_cost_looks_and_disturb_nobody(void **state)
+{
+    (void)state;
+    static const enum myri_measure measures[] = {MYRI_ONE_WAY, MYRI_STREAM_RATE, MYRI_BOTH_RATE};
+    int n = 0;
+    for (int i = 0; myri_systems[i]; i++)
+        for (size_t k = 0; myri_systems[i]->processes_most > 1 && k < sizeof measures / sizeof measures[0]; k++) {
+            const struct myri_system *s = myri_systems[i];
+            struct myri_outcome alone, out;
+            enum myri_measure measure = myri_measure_usual(s, measures[k]);
+            struct myri_experiment x = experiment_at_home(s, measure, measure == MYRI_ONE_WAY ? 4 : 1000);
+            x.count = 60;
+            int rc = myri_experiment_run(&x, &alone);
+            x.processes = s->processes_most;
+            if (rc < 0 || myri_experiment_run(&x, &out) < 0)
+                fail_msg("%s, %u processes: %s", s->name, x.processes, rnl_last_error()->text);
+            assert_int_equal(out.received, alone.received);
+            if (measure == MYRI_ONE_WAY && !(out.value > alone.value + 0.1 && out.value < 3 * alone.value))
+                fail_msg("%s: %f us, and %f with %u processes", s->name, alone.value, out.value, x.processes);
+            x.processes++;
+            assert_int_equal(myri_experiment_run(&x, &out), RNL_ERR_ARG);
+            n++;
+        }
+    assert_true(n >= 3 * 15);
 }
 
 static void short_messages_of_bip_wait_for_their_buffers_on_the_card(void **state)
@@ -278,6 +306,7 @@ int main(void)
         cmocka_unit_test(every_system_recovers_from_a_wrong_crc_or_says_why_not),
         cmocka_unit_test(every_system_bears_that_pages_are_taken_back_or_says_why_not),
         cmocka_unit_test(pages_are_taken_back_while_packets_are_sent_again),
+        cmocka_unit_test(processes_that_are_attached_cost_looks_and_disturb_nobody),
         cmocka_unit_test(short_messages_of_bip_wait_for_their_buffers_on_the_card),
         cmocka_unit_test(pages_of_every_size_carry_every_byte),
         cmocka_unit_test(fewer_receive_buffers_hold_senders_back_and_lose_nothing),

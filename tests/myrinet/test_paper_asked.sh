@@ -207,7 +207,7 @@ text = open(sys.argv[1]).read()
 rows = [l for l in text.split("\n") if re.match(r"\d+[a-d]? ", l)]
 inside = sum(l.rstrip().endswith("inside") for l in rows)
 assert len(rows) >= 15 and all(re.search("(inside|MISS)$", l.rstrip()) for l in rows), rows
-said = re.search(r"\(second\): inside at the first comparison (\d+) of (\d+), and now (\d+) of (\d+), of which (\d+) with the row in sight \(72d 79a\)$",
+said = re.search(r"\(second\): inside at the first comparison (\d+) of (\d+), and now (\d+) of (\d+), of which (\d+) with the row in sight \(72d 78 79a\)$",
     text, re.M)
 # Three rows are halves of what was one row at first: 71c and 71d, 72a and 72c, 72b and 72d.
 assert said and int(said[4]) == len(rows) == int(said[2]) + 3 and int(said[3]) == inside and int(said[1]) >= 6, (said and said[0], inside)

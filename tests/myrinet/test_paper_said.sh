@@ -82,7 +82,7 @@ sed 's/^load .*/load nan us given x/' "$work/m" >"$work/nan"
 refuses "a value that is no number" "has to be from" paper run bip --machine-file "$work/nan"
 refuses "a system that is not there" "there is no system 'amoeba'" paper run amoeba
 refuses "more processes than a card has queues" "the card of vmmc can have 4" paper run vmmc --processes 5
-refuses "two processes on a card for one" "fm1 can have 1 attached; more than one those of: vmmc, hamlyn$" paper run fm1 --processes 2
+refuses "two processes on a card for one" "fm1 can have 1 attached; more than one those of: vmmc, am2, vmmc2, unet, hamlyn$" paper run fm1 --processes 2
 refuses "less memory than a card can have" "^runnel paper: sram is -1; it has to be from 16" paper run vmmc --set sram=-1
 check "what the text says of tuned firmwares is what they take: plain, in four fifths of the time, tuned" \
     python3 - "$RUNNEL" "$RUNNEL_SOURCE/doc/paper-machine.md" <<'END'
@@ -117,7 +117,7 @@ check "pages that are taken back: a run says how many, and how many stayed, as i
     python3 - "$RUNNEL" <<'END'
 import json, re, subprocess, sys
 run = lambda *of: subprocess.run([sys.argv[1], "paper", "run", *of], capture_output=True, text=True)
-for system in ("vmmc2", "unet", "unet-mm", "hamlyn"):
+for system in ("am2", "vmmc2", "unet", "unet-mm", "hamlyn"):
     said, calm = run(system, "--count", "20", "--page-out", "0.5"), run(system, "--count", "20").stdout
     outs, ins, stayed = map(int, re.search(r"pages    (\d+) taken back between messages, (\d+) brought in again; (\d+) times one stayed",
                                            said.stdout).groups())
@@ -126,7 +126,7 @@ for system in ("vmmc2", "unet", "unet-mm", "hamlyn"):
     j = json.loads(run(system, "--count", "20", "--page-out", "0.5", "--json").stdout)
     assert (j["page_outs"], j["page_ins"], j["pages_stayed"]) == (outs, ins, stayed), j
 none = run("fm1", "--page-out", "0.5")
-assert none.returncode == 64 and "of which no page is taken back; those of these systems have: vmmc2, unet, hamlyn\n" in none.stderr, none
+assert none.returncode == 64 and "of which no page is taken back; those of these systems have: am2, vmmc2, unet, hamlyn\n" in none.stderr, none
 END
 refuses "senders where there is one" "is measured as goodput" paper run fm1 --senders 2
 "$RUNNEL" paper matrix --json >"$work/matrix.json"
@@ -239,8 +239,8 @@ for r in json.load(open(sys.argv[2])):
 END' "$RUNNEL" "$work/small"
 is_usage "but one that is asked for is refused" "vmmc-tuned: the firmware needs" paper matrix vmmc-tuned --machine H-A --count 4
 check "the matrix says what ours of AM-II and of PM have not, which the survey's table gives them" bash -c '
-    grep -q "^am2 .* none  *poll " "$0" && grep -q "^pm  .*none: own buffers  *none  *poll " "$0" &&
-    grep -q "AM-II protects users and can interrupt" "$0" && grep -q "PM protects by gang scheduling, which is pm-gang" "$0"
+    grep -q "^am2 .* yes  *poll " "$0" && grep -q "^pm  .*none: own buffers  *none  *poll " "$0" &&
+    grep -q "AM-II can interrupt, where ours polls;" "$0" && grep -q "PM protects by gang scheduling, which is pm-gang" "$0"
 ' "$work/matrix"
 check "the manual names all systems whose packets may come in any order" bash -c '
     bear=$(sed -n "/^\*--reorder/,/bear that/p" "$1/man/runnel-paper.1.scd" | tr -d "\n" | sed "s/.*order\. //; s/ bear.*//")

@@ -71,7 +71,7 @@ static void print_issues(const struct myri_machine *machine)
                is->protection, is->control, is->reliability, is->to_many);
     }
     puts("\nThat is how they run here. Table 1 of the survey (Bhoedjang et al. 1998) has more of two:\n"
-         "AM-II protects users and can interrupt, where ours has one endpoint of a node, and polls;\n"
+         "AM-II can interrupt, where ours polls;\n"
          "PM protects by gang scheduling, which is pm-gang here, and looks addresses up in a TLB on the card,\n"
          "where pm sends from its own buffers, and pm-cache from a user's pages.");
 }

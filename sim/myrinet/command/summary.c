@@ -26,8 +26,8 @@ static const char second_first[] =
  * 72a and 72b (log.md 55). */
 static const char split_later[] = "71d 72c 72d";
 
-/* The row whose criterion was changed after it had been looked at (log.md 55). */
-static const char second_in_sight[] = "72d 79a";
+/* Rows whose criterion, or firmware, was changed after they had been looked at (log.md 55, 66 and 73). */
+static const char second_in_sight[] = "72d 78 79a";
 
 int myri_cmd_was_inside(const struct myri_row *r)
 {

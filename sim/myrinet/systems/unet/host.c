@@ -202,6 +202,7 @@ static int opened(struct myri_side *side, int mm)
     uint32_t all = (BUFFERS + UNET_QUEUE) * UNET_DATA;
     if (unet_ep_create(u, side->hw, side->node, 0, side->space, mm ? 0 : all, side->notify) < 0)
         return -1;
+    myri_card_poke(u->card_of, IN_CARD(u, endpoints), side->processes);
     st->buffers = mm ? myri_space_map(side->space, all) : u->area;
     st->in = mm ? 0 : myri_space_map(side->space, UNET_DATA);
     if (side->hw->fault[0])
@@ -308,6 +309,7 @@ static const struct myri_issues mm_issues = {.transfer = "DMA",
         .state_bytes = sizeof(struct unet_host_state),                    \
         .most = UNET_DATA,                                                \
         .virtual = 1,                                                     \
+        .processes_most = UNET_ENDPOINTS,                                 \
         .lossy = 1,                                                       \
         .any_order = 1, /* a message is a packet */                       \
         .translates = mm,                                                 \

@@ -305,6 +305,7 @@ static int opened(struct myri_side *side, uint32_t keeps)
     uint32_t staged = side->largest < STAGED_BYTES ? side->largest : STAGED_BYTES;
     if (vmmc2_attach(&st->vmmc, side->hw, side->node, 0, side->space) < 0)
         return -1;
+    myri_card_poke(side->card, IN_CARD(&st->vmmc, processes), side->processes);
     st->vmmc.keeps = keeps;
     for (uint32_t peer = 0, n = 0; peer < side->nodes; peer++) {
         if (peer == side->node)
@@ -401,6 +402,7 @@ static const struct myri_issues issues = {.transfer = "DMA",
         .state_bytes = sizeof(struct vmmc2_host_state),                                        \
         .most = 1 << 20,                                                                       \
         .virtual = 1,                                                                          \
+        .processes_most = VMMC2_PROCESSES,                                                     \
         .translates = keeps, /* what is dropped at once has no cache */                        \
         .by_place = !keeps,                                                                    \
         .notifies = 1,                                                                         \
