@@ -156,7 +156,7 @@ check "help of new has the steps that the examples have" bash -c '
     steps=$(cd "$1" && echo * | sed "s/ /, /g") && "$0" paper new --help | grep -q "^The steps: $(
         tr -d "[:space:]" <<<"$steps" | sed "s/,/, /g")\."' "$RUNNEL" "$tree/examples/paper"
 check "the list says of each measure what it is, in its unit" bash -c '
-    "$0" paper list | sed -n "/^Measures:/,\$p" | tail -n +2 >"$1" && [ "$(wc -l <"$1")" -gt 20 ] &&
+    "$0" paper list | sed -n "/^Measures:/,/^Papers,/p" | sed "/^[^ ]/d" >"$1" && [ "$(wc -l <"$1")" -gt 20 ] &&
     ! grep -vE "^  [a-z-]+ +(us|MB/s|B/B) +[a-z].{16,}$" "$1" && while read -r measure unit _; do
         value=$("$0" paper run pm --count 4 --measure "$measure" 2>/dev/null | head -n 1)
         [ -z "$value" ] || grep -q ": $measure [0-9.]* $unit, " <<<"$value" || exit 1
