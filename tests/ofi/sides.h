@@ -166,7 +166,7 @@ static void greet(void)
     barrier();
 }
 
-static void fill(unsigned char *at, size_t n, unsigned seed)
+static inline void fill(unsigned char *at, size_t n, unsigned seed)
 {
     for (size_t i = 0; i < n; i++)
         at[i] = (unsigned char)(i * 7 + i / 251 + seed);

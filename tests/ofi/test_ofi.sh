@@ -11,7 +11,7 @@ export TMPDIR=$dir FI_PROVIDER_PATH=$build/adapters/ofi FI_PROVIDER=rnl
 # What libfabric and its providers do not give back is not ours.
 printf 'leak:libfabric\nleak:librdmacm\nleak:libpsm\n' >leaks
 export LSAN_OPTIONS=suppressions=$dir/leaks:print_suppressions=0
-for program in two memory; do
+for program in two apart memory; do
     timeout -k 5 900 "$build"/tests/ofi-$program all || failed=1
 done
 timeout -k 5 400 "$build"/tests/ofi-hostile || failed=1
