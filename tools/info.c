@@ -313,8 +313,8 @@ static const struct environment_setting {
     {"RUNNEL_RPC", "nothing", "for SunRPC programs below runnel rpc: off, explain, strict, now, separated by commas"},
     {"RUNNEL_SSH", "ssh", "the command by which runnel run and amudprun reach hosts"},
     {"RUNNEL_DAEMON", "the usual one", "the name of the daemon that keeps the names of services, for trials"},
-    {"PMIX_NAMESPACE", "no such job", "set by a launcher that serves PMIx: the job that a process finds itself in"},
-    {"PMIX_RANK", "no such job", "... and its rank there"},
+    {"PMIX_RANK", "no such job",
+     "set by a launcher that serves PMIx: the rank of a process, which finds its job by it"},
     {"PATH", "/bin:/usr/bin", "where runnel run looks for the program, runnel bench for gnuplot and compilers"},
     {"TMPDIR", "/tmp", "where runnel bench --peer works, in folders that it removes"},
 };

@@ -25,7 +25,7 @@ static int load(struct rnl_pmix_calls *c)
     if (!lib)
         return rnl_fail(RNL_ERR_JOB,
                         "this process was started by a PMIx server, and libpmix.so.2 cannot be loaded: install it, "
-                        "start the job with `runnel run`, or unset PMIX_NAMESPACE to run alone");
+                        "start the job with `runnel run`, or unset PMIX_RANK to run alone");
     const struct {
         const char *name;
         size_t at;
@@ -221,7 +221,7 @@ int rnl_pmix_env(struct rnl_env **out)
                                             .lost = PMIX_ERR_LOST_CONNECTION,
                                             .attests = true};
     struct rnl_pmix_calls call;
-    if (!getenv("PMIX_NAMESPACE") || !getenv("PMIX_RANK"))
+    if (!getenv("PMIX_RANK"))
         return 0;
     if (joined)
         return rnl_fail(RNL_ERR_JOB, "this rank has joined its job before: a job has one endpoint a rank, opened once");

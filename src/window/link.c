@@ -318,15 +318,13 @@ static void leave_peers(struct rnl_windows *ws)
 /* Goes on with an introduction. */
 static void come(struct rnl_windows *ws, struct window_peer *p)
 {
-    struct rnl_peer_info info;
     const struct window_bind b = {{0}};
     struct window_bind show = b;
-    if (rnl_peer(ws->inner, p->at, &info) < 0)
+    const enum rnl_peer_state state = rnl_peer_public_state(&ws->inner->peer[p->at]);
+    if (state == RNL_PEER_NEW && ws->ep->env->ops->now_ns(ws->ep->env) < p->coming_until_ns)
         return;
-    if (info.state == RNL_PEER_NEW && ws->ep->env->ops->now_ns(ws->ep->env) < p->coming_until_ns)
-        return;
-    const bool is_other = info.state == RNL_PEER_UP && !is_its_process(ws, p, p->at);
-    if (info.state != RNL_PEER_UP || is_other) {
+    const bool is_other = state == RNL_PEER_UP && !is_its_process(ws, p, p->at);
+    if (state != RNL_PEER_UP || is_other) {
         if (is_other)
             ws->bound[p->at] = 0; /* whoever it is can still say so */
         else

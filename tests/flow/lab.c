@@ -350,8 +350,10 @@ static void set_up_end(struct lab *l, unsigned i)
     e->index = i;
     e->host = forth ? i : n;
     e->peer = &l->end[forth ? i + n : i - n];
-    if (!l->c.own_base)
-        l->path[i].base_ns = l->c.base_ns;
+    if (!l->c.own_base) {
+        l->path[i].base_ns = l->path[i].full_ns = l->c.base_ns; /* which is of a full packet */
+        l->path[i].full_bytes = 1200;
+    }
     e->began_ns = 1 + (i % n) * l->c.stagger_ns;
     e->asked_ns = e->began_ns;
     rnl_flow_init(&e->up.flow, &setup, e->began_ns);

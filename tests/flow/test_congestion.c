@@ -71,6 +71,29 @@ static void a_path_that_has_become_longer_is_believed_after_a_while(void **state
     assert_int_equal(p.base_ns, 120000);
 }
 
+static void what_a_full_packet_takes_on_the_wires_is_known_apart(void **state)
+{
+    (void)state;
+    struct rnl_path p = {.base_ns = 40000, .keep_ns = RNL_PATH_KEEPS_S * S};
+    rnl_path_sample_full(&p, 300000, 1500, 1500, false);
+    assert_int_equal(rnl_path_wire_ns(&p, 1500), 0); /* it may have waited behind its flow's own */
+    rnl_path_sample_full(&p, 120000, 200, 1500, true);
+    assert_int_equal(rnl_path_wire_ns(&p, 1500), 0); /* it is no full one */
+    rnl_path_sample_full(&p, 120000, 1500, 1500, true);
+    rnl_path_sample_full(&p, 90000, 1500, 1500, false);
+    rnl_path_sample_full(&p, 110000, 1500, 1500, true);
+    assert_int_equal(rnl_path_wire_ns(&p, 1500), 50000); /* the least */
+    assert_int_equal(rnl_path_wire_ns(&p, 300), 10000);
+    for (uint64_t ms = 1000; ms < 60000; ms++)
+        rnl_path_sample(&p, 140000, ms * 1000000);
+    assert_int_equal(p.base_ns, 140000);
+    assert_int_equal(rnl_path_wire_ns(&p, 1500), 50000); /* a longer way does not change the rate */
+    rnl_path_sample_full(&p, 500000, 9000, 9000, false);
+    assert_int_equal(rnl_path_wire_ns(&p, 9000), 0); /* of packets that long nothing is known */
+    rnl_path_sample_full(&p, 440000, 9000, 9000, true);
+    assert_int_equal(rnl_path_wire_ns(&p, 9000), 300000);
+}
+
 /* ---- verdicts ---- */
 
 static void verdicts_that_were_wrong_come_later_next_time(void **state)
@@ -514,6 +537,7 @@ int main(void)
         cmocka_unit_test(the_base_of_a_path_is_its_least_round_trip),
         cmocka_unit_test(a_base_not_seen_for_long_is_looked_for_and_a_queue_of_others_is_not_believed),
         cmocka_unit_test(a_path_that_has_become_longer_is_believed_after_a_while),
+        cmocka_unit_test(what_a_full_packet_takes_on_the_wires_is_known_apart),
         cmocka_unit_test(verdicts_that_were_wrong_come_later_next_time),
         cmocka_unit_test(dlf_grows_below_its_target_and_shrinks_above),
         cmocka_unit_test(dlf_cuts_by_all_that_is_above_its_target_as_one_of_many),

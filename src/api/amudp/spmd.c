@@ -30,7 +30,7 @@ static bool has_door(void)
 static bool has_server(void)
 {
 #if RNL_HAVE_PMIX
-    return !getenv("RUNNEL_FD") && getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
+    return !getenv("RUNNEL_FD") && getenv("PMIX_RANK");
 #else
     return false;
 #endif

@@ -34,6 +34,7 @@ struct rnl_congest_news {
     uint32_t acked, marked; /* bytes acknowledged; of these, bytes believed to be marked by a queue */
     uint32_t rtt_ns;        /* the last round trip, without the time that the peer held it; 0 = no sample */
     uint32_t base_ns;       /* the least round trip of the path */
+    uint32_t wire_ns;       /* how much longer than that the packet of rtt_ns is on the wires, for its length */
     uint32_t smoothed_ns;   /* the smoothed round trip */
     uint32_t packet;        /* bytes of a full packet */
     uint8_t limited;        /* the congestion window was the limit, not the data to send */

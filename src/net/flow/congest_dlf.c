@@ -4,6 +4,9 @@
  * least one, is held at a target. The response to losses and marks is in proportion to them: a round with losses
  * reduces the window by half their smoothed fraction, so that random losses cost hardly more than themselves.
  *
+ * On a slow wire a full packet takes longer than a short one by more than that target. So what it takes longer
+ * without a queue is none, and the target is at least that: a queue of about one packet.
+ *
  * The target is higher for windows of few packets, because many flows that share a queue must be allowed a queue of at
  * least a few packets, and the flow with the smaller window has to gain. Variation of the round trip (hosts that pause,
  * a network that delays at random) is estimated and not counted as queueing. Windows of a few packets, which many flows
@@ -59,12 +62,13 @@ static uint32_t target_ns(const struct rnl_congest *c, const struct rnl_congest_
 {
     if (rnl_congest_near(limits, news->base_ns))
         return limits->near_target_ns;
-    if (queue < limits->target_ns / 2)
-        return limits->target_ns;
+    uint32_t least = limits->target_ns > news->wire_ns ? limits->target_ns : news->wire_ns;
+    if (queue < least / 2)
+        return least;
     uint64_t packets_q16 = (c->window << 8) / news->packet;
     uint64_t extra = ((uint64_t)SPREAD_NS << 16) / (root(packets_q16 << 16) + 1);
     extra = extra > SPREAD_NS / 10 ? extra - SPREAD_NS / 10 : 0;
-    return limits->target_ns + (extra < SPREAD_MAX_NS ? (uint32_t)extra : SPREAD_MAX_NS);
+    return least + (extra < SPREAD_MAX_NS ? (uint32_t)extra : SPREAD_MAX_NS);
 }
 
 /* Reduces the window by a fraction of it, at most once in a round trip. */
@@ -127,7 +131,7 @@ static uint32_t queue_ns(struct rnl_congest *c, const struct rnl_congest_limits 
     uint64_t noise = 0;
     if (c->state.dlf.noise_ns > NOISE_FREE_NS)
         noise = (uint64_t)NOISE_TIMES * (c->state.dlf.noise_ns - NOISE_FREE_NS);
-    uint64_t base = news->base_ns + noise;
+    uint64_t base = news->base_ns + news->wire_ns + noise;
     return news->rtt_ns > base ? (uint32_t)(news->rtt_ns - base) : 0;
 }
 
@@ -160,7 +164,8 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
                   int round)
 {
     if (news->rtt_ns && news->base_ns) {
-        uint32_t longer = news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0;
+        uint32_t least = news->base_ns + news->wire_ns;
+        uint32_t longer = news->rtt_ns > least ? news->rtt_ns - least : 0;
         uint32_t queue = queue_ns(c, limits, news), target = target_ns(c, limits, news, longer);
         look_for_rival(c, news, longer, target);
         /* A flow that does not use its window makes no queue; its long round trips come from busy hosts. */

@@ -101,6 +101,7 @@ static void took(struct rnl_flow *f, uint64_t number, const struct rnl_ack *ack,
     if (number == ack->largest) {
         f->news_rtt_ns = (uint32_t)rnl_flow_min(now_ns - record->sent_ns, RNL_RTT_MAX_NS);
         f->news_hold_ns = ack->hold_ns;
+        f->news_bytes = record->bytes;
     }
     f->news_acked += (uint32_t)rnl_flow_cost(f, record->bytes);
     f->news_packets++;

@@ -285,7 +285,7 @@ struct rnl_flow {
         since_request; /* bytes sent since a packet that asked for an acknowledgement at once, if any is in flight */
 
     /* What acknowledgements said since the last output, which judges it. */
-    uint32_t news_acked, news_packets, news_capable, news_rtt_ns, news_hold_ns;
+    uint32_t news_acked, news_packets, news_capable, news_rtt_ns, news_hold_ns, news_bytes;
     uint32_t peer_ce, peer_ect;
     uint8_t judge, limited, credited, has_counts;
 

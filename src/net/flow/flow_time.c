@@ -83,6 +83,8 @@ static void find_losses(struct rnl_flow *f, uint64_t now_ns)
         rnl_congest_collapse(&f->congest, &f->config->congest, &news);
 }
 
+enum { ALONE_PACKETS = 2 /* a flow whose window is smaller makes no queue */ };
+
 void rnl_flow_judge(struct rnl_flow *f, uint64_t now_ns)
 {
     f->judge = 0;
@@ -90,17 +92,21 @@ void rnl_flow_judge(struct rnl_flow *f, uint64_t now_ns)
     if (f->news_rtt_ns) {
         rnl_rtt_sample(&f->rtt, f->news_rtt_ns, f->news_hold_ns);
         /* The hold time is the peer's claim. The round trip that all flows of the path share must not depend on it. */
-        if (f->news_hold_ns < 2 * RNL_ACK_HOLD_UNIT_NS || f->path->base_ns == 0)
+        if (f->news_hold_ns < 2 * RNL_ACK_HOLD_UNIT_NS || f->path->base_ns == 0) {
+            bool alone = f->congest.window < ((uint64_t)ALONE_PACKETS * news.packet << 8);
+            rnl_path_sample_full(f->path, f->news_rtt_ns, f->news_bytes, news.packet, alone);
             rnl_path_sample(f->path, f->news_rtt_ns, now_ns);
+        }
         news.rtt_ns = f->rtt.latest_ns;
         news.smoothed_ns = f->rtt.smoothed_ns;
         news.base_ns = (uint32_t)rnl_flow_min(f->path->base_ns, RNL_RTT_MAX_NS);
+        news.wire_ns = rnl_path_wire_ns(f->path, f->news_bytes);
     }
     if (f->news_packets) {
         news.acked = f->news_acked;
         news.limited = f->limited;
         news.credited = f->credited;
-        int queue = news.rtt_ns > news.base_ns + f->config->congest.target_ns / 2;
+        int queue = news.rtt_ns > news.base_ns + news.wire_ns + f->config->congest.target_ns / 2;
         uint32_t marks = rnl_ecn_acked(&f->ecn, f->news_capable, f->has_counts, f->peer_ce, f->peer_ect, queue);
         news.marked = marks ? (uint32_t)((uint64_t)f->news_acked * marks / f->news_packets) : 0;
         if (rnl_congest_acked(&f->congest, &f->config->congest, &news))

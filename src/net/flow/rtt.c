@@ -26,6 +26,7 @@ static void drained(struct rnl_path *path, uint64_t now_ns)
         path->keep_ns = path->keep_ns * 4 < KEEPS_NS ? path->keep_ns * 4 : KEEPS_NS;
         path->least_ns = 0;
     } else if (path->least_ns && ++path->drains >= RNL_PATH_DRAINS) {
+        path->full_ns += path->full_ns ? path->least_ns - path->base_ns : 0;
         path->base_ns = path->least_ns;
         path->least_ns = 0;
         path->drains = 0;
@@ -54,6 +55,26 @@ void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns)
     } else if (now_ns - path->seen_ns > path->keep_ns) {
         path->drain_ns = now_ns + 2 * (rtt_ns - path->base_ns) + DRAIN_TRIPS * path->base_ns;
     }
+}
+
+void rnl_path_sample_full(struct rnl_path *path, uint64_t rtt_ns, uint32_t bytes, uint32_t packet, bool alone)
+{
+    if (path->full_bytes < packet / 4 * 3 || path->full_bytes > packet) { /* the largest packet has changed */
+        path->full_bytes = packet;
+        path->full_ns = 0;
+    }
+    if ((path->full_ns ? rtt_ns < path->full_ns : alone) && bytes >= packet / 4 * 3) {
+        path->full_bytes = bytes;
+        path->full_ns = rtt_ns;
+    }
+}
+
+uint32_t rnl_path_wire_ns(const struct rnl_path *path, uint32_t bytes)
+{
+    if (path->full_ns <= path->base_ns || path->full_bytes == 0)
+        return 0;
+    uint64_t longer = path->full_ns - path->base_ns;
+    return (uint32_t)((longer < RNL_RTT_MAX_NS ? longer : RNL_RTT_MAX_NS) * bytes / path->full_bytes);
 }
 
 void rnl_rtt_sample(struct rnl_rtt *rtt, uint64_t sample_ns, uint32_t hold_ns)

@@ -16,12 +16,14 @@
  * than that of the nearest peer of the class is taken for a queue. If nothing is known of distances, one for each peer.
  * Zeroed memory is a valid one that knows nothing. */
 struct rnl_path {
-    uint64_t base_ns;  /* the least round trip; 0 = unknown. May be set from what is known beforehand */
-    uint64_t seen_ns;  /* when base_ns was last measured */
-    uint64_t drain_ns; /* until then all flows keep their windows small, so that base_ns can be measured again */
-    uint64_t least_ns; /* the least round trip during drains; 0 = none */
-    uint64_t keep_ns;  /* how long base_ns is believed without being measured again; grows */
-    uint32_t drains;   /* consecutive drains that did not measure base_ns */
+    uint64_t base_ns;    /* the least round trip; 0 = unknown. May be set from what is known beforehand */
+    uint64_t seen_ns;    /* when base_ns was last measured */
+    uint64_t drain_ns;   /* until then all flows keep their windows small, so that base_ns can be measured again */
+    uint64_t least_ns;   /* the least round trip during drains; 0 = none */
+    uint64_t keep_ns;    /* how long base_ns is believed without being measured again; grows */
+    uint32_t drains;     /* consecutive drains that did not measure base_ns */
+    uint32_t full_bytes; /* of the packets that full_ns is of */
+    uint64_t full_ns;    /* the least round trip of full packets, which take longer on each wire; 0 = unknown */
 };
 enum {
     RNL_PATH_KEEPS_S = 10,         /* seconds without measuring base_ns after which the path is drained */
@@ -30,6 +32,11 @@ enum {
 };
 /* Takes in a round trip of one of its flows, without the time that the peer held the packet. */
 void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns);
+/* The same for a packet of so many bytes, of at most `packet`. How much longer full ones take than the least is first
+ * believed of one that was `alone`: its flow had sent nothing before it that could make a queue. */
+void rnl_path_sample_full(struct rnl_path *path, uint64_t rtt_ns, uint32_t bytes, uint32_t packet, bool alone);
+/* Returns how much longer than base_ns a packet of so many bytes takes without any queue: its time on the wires. */
+uint32_t rnl_path_wire_ns(const struct rnl_path *path, uint32_t bytes);
 RNL_INLINE bool rnl_path_draining(const struct rnl_path *path, uint64_t now_ns)
 {
     return now_ns < path->drain_ns;
