@@ -307,7 +307,7 @@ static void leave_peers(struct rnl_windows *ws)
     for (uint32_t i = 1; ws->inner && i < ws->inner->size; i++) {
         if (ws->bound[i] != UINT32_MAX)
             continue;
-        /* The call marks the number once more, as that of a peer that is gone; but the next who gets it is not meant. */
+        /* The call marks the number once more, as that of a peer that is gone. The next who gets it is not meant. */
         const bool again = rnl_leave(ws->inner, i) == RNL_BUSY;
         ws->bound[i] = again ? UINT32_MAX : 0;
         if (again)
