@@ -175,11 +175,12 @@ static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
     return rnl_ep_look(ep) || (w && has_room(w));
 }
 
-/* Sleeps. Returns 1 if a descriptor is readable. */
-static int park(struct rnl_endpoint *ep, uint32_t word, uint64_t until_ns)
+/* Sleeps. Returns 1 if a descriptor is readable. How it sleeps was read before the endpoint was let go, since its owner
+ * may open the endpoint of its windows meanwhile. */
+static int park(struct rnl_endpoint *ep, bool by_fd, uint32_t word, uint64_t until_ns)
 {
     struct rnl_env *env = ep->env;
-    if (!ep->wait.by_fd) {
+    if (!by_fd) {
         env->ops->park(env, &env->bell->word, word, until_ns);
         return 0;
     }
@@ -203,11 +204,12 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (ep->remote && rnl_remote_deadline(ep->remote) < until)
             until = rnl_remote_deadline(ep->remote);
         ep->c->sleeps++;
+        const bool by_fd = ep->wait.by_fd;
         rnl_ep_away(ep);
         enum let_go gone = let_go(ep);
         if (gone == KEPT)
             rnl_turn_parks(ep);
-        woken = park(ep, word, until < w->deadline_ns ? until : w->deadline_ns);
+        woken = park(ep, by_fd, word, until < w->deadline_ns ? until : w->deadline_ns);
         if (gone == KEPT)
             rnl_turn_parked(ep);
         take_back(ep, gone);
