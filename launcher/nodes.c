@@ -131,6 +131,12 @@ static void lose_ranks(struct rnl_launcher *l, uint32_t host, const char *why)
     if (left > 0 && !l->quiet && !(l->ending && l->interrupted != 0))
         rnl_launcher_report(l, "host %s, with rank%s %u%s, is lost: %s; %s", at->name, RNL_S(at->count), at->first, to,
                             why, l->job->keep_going ? "the others go on" : "ending the job");
+    if (left > 0 && !l->failed && !l->ending) { /* also if all have ended with 0: what they wrote last is lost */
+        l->status = RNL_EXIT_SYSTEM;
+        l->failed = true;
+        if (!l->job->keep_going)
+            rnl_launcher_end_job(l);
+    }
     for (uint32_t r = at->first; r < end && left > 0; r++) {
         const struct rnl_rank_exit x = {.rank = r, .status = RNL_EXIT_SYSTEM, .flags = RNL_EXIT_UNSERVED};
         if (l->agent)
