@@ -217,7 +217,7 @@ static int64_t now_ms(void)
 
 static volatile sig_atomic_t terminated;
 
-/* It has ended itself with an error, and told why. */
+/* Returns whether that process has ended itself with an error, and told why. */
 static bool has_told(const struct rnl_peer_info *info)
 {
     return info->reason == RNL_DEATH_EXIT && info->detail;
@@ -234,7 +234,7 @@ static int cause(struct rnl_peer_info *info)
     return -1;
 }
 
-/* Of those that live or have told. */
+/* Returns whether this rank is the lowest of those that live or have told. */
 static bool is_lowest(void)
 {
     struct rnl_peer_info info;

@@ -37,7 +37,7 @@ const struct rnl_handler *rnl_stream_handler_of(struct rnl_endpoint *ep, unsigne
     return ep->close.discard ? &discarding : NULL;
 }
 
-/* Records why a message waits for memory, to report that to the program once: it may wait for ever. */
+/* Records why a message waits for memory, to report that to the program once: the wait may be long. */
 static void note_starved(struct rnl_endpoint *ep, const struct rnl_conn *conn)
 {
     ep->c->no_memory++;

@@ -43,7 +43,7 @@ static rnl_import *import(struct test_hub *h, rnl_window **w, unsigned char **at
     return m;
 }
 
-/* Of n bytes `cut` are sent before the revoke. */
+/* The peer puts n bytes, of which `cut` are sent before the window is revoked. */
 static void revoke_within(size_t n, size_t cut, bool revoke)
 {
     unsigned char bytes[BYTES];
