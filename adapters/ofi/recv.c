@@ -325,7 +325,7 @@ int rnl_ofi_on_data(rnl_stream *s, unsigned number, void *ctx)
 /* ---- calls ---- */
 
 /* FI_PEEK, and FI_CLAIM and FI_DISCARD of what a peek has claimed, which its fi_context names. */
-static ssize_t probe(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in, uint64_t from)
+static ssize_t probe(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in, uint64_t from, struct rnl_ofi_peer *sender)
 {
     struct rnl_ofi_domain *d = e->domain;
     struct fi_context *context = in->context;
@@ -334,6 +334,10 @@ static ssize_t probe(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in, uint64_t
     if (in->flags & FI_PEEK) {
         u = rnl_ofi_match_message(e->match[in->tagged], in->tag, in->ignore, from);
         if (!u) {
+            if (sender && sender->state == RNL_OFI_GONE)
+                return -FI_ECONNRESET; /* MPI takes an error that comes with a completion for one more "not yet" */
+            if (sender && sender->number == RNL_OFI_NOBODY)
+                rnl_ofi_peer_await(d, sender);
             struct fi_cq_err_entry none = {.op_context = context, .flags = flags, .tag = in->tag, .err = FI_ENOMSG};
             rnl_ofi_cq_push_error(e->received, &none);
             return 0;
@@ -424,7 +428,7 @@ ssize_t rnl_ofi_recv(struct rnl_ofi_ep *e, const struct rnl_ofi_in *in)
         from = rnl_ofi_source_of(sender, e->av->entry[in->from].ep);
     }
     if (RNL_UNLIKELY(in->flags & FI_PEEK || (in->flags & FI_CLAIM && in->flags & FI_DISCARD)))
-        return probe(e, in, from);
+        return probe(e, in, from, sender);
     struct rnl_ofi_recv *r = new_recv(d);
     if (!r)
         return -FI_EAGAIN;

@@ -18,6 +18,7 @@ static void death(void)
     static char big[1 << 20], to[8], ctx[3];
     struct iovec iov = {to, sizeof to};
     struct fi_msg several = {.msg_iov = &iov, .iov_count = 1, .addr = other, .context = &ctx[2]};
+    struct fi_msg_tagged probe = {.addr = other, .tag = 4, .context = &ctx[0]};
     struct fi_cq_tagged_entry e;
     fi_addr_t source;
     if (side == 1) {
@@ -35,8 +36,10 @@ static void death(void)
     MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[1]);
     MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[2]);
     MUST(fi_cntr_readerr(counter) == 1);
+    MUST(fi_trecvmsg(ep, &probe, FI_PEEK) == 0 && await(&ctx[0]).len == 1);
     MUST(fi_trecv(ep, to, 8, NULL, other, 4, 0, &ctx[0]) == 0);
     MUST(await(&ctx[0]).len == 1 && to[0] == 'y');
+    MUST(fi_trecvmsg(ep, &probe, FI_PEEK) == -FI_ECONNRESET);
     MUST(fi_trecv(ep, big, sizeof big, NULL, FI_ADDR_UNSPEC, 2, 0, &ctx[1]) == 0);
     MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[1]);
     MUST(fi_trecv(ep, to, 8, NULL, other, 9, 0, &ctx[2]) == 0);
@@ -85,6 +88,23 @@ static void unmet_death(void)
         MUST(!late(begun));
     MUST(n == -FI_EAVAIL && fi_cq_readerr(cq, &error, 0) == 1);
     MUST(error.op_context == &ctx && (error.err == FI_EHOSTUNREACH || error.err == FI_ECONNRESET));
+}
+
+/* The same for who only probes for it. */
+static void unmet_probe(void)
+{
+    char ctx, c = 'c';
+    struct fi_msg_tagged m = {.addr = other, .tag = 1, .context = &ctx};
+    time_t begun = time(NULL);
+    int status;
+    if (side == 1) {
+        MUST(read(from_other, &c, 1) == 1);
+        raise(SIGKILL);
+    }
+    MUST(write(to_other, &c, 1) == 1);
+    while ((status = (int)fi_trecvmsg(ep, &m, FI_PEEK)) == 0)
+        MUST(next(&(struct fi_cq_tagged_entry){0}, &(fi_addr_t){0}) == FI_ENOMSG && !late(begun));
+    MUST(status == -FI_ECONNRESET);
 }
 
 /* What is injected goes on its way before the call says that it has: no more progress is needed. */
@@ -191,6 +211,7 @@ static const struct side_case cases[] = {
     {.name = "leaving", .run = leaving, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "death", .run = death, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .kills = true},
     {.name = "death of one not met", .run = unmet_death, .wait = FI_WAIT_FD, .kills = true, .unmet = true},
+    {.name = "death of one not met that is probed for", .run = unmet_probe, .kills = true, .unmet = true},
 };
 
 int main(int argc, char **argv)

@@ -34,6 +34,8 @@ static int wait_for(const char *way, int last)
 {
     if (strcmp(way, "recv") == 0)
         return MPI_Recv(bytes, 1, MPI_CHAR, last, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (strcmp(way, "probe") == 0)
+        return MPI_Probe(last, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (strcmp(way, "ssend") == 0)
         return MPI_Ssend(bytes, 1, MPI_CHAR, last, 5, MPI_COMM_WORLD);
     if (strcmp(way, "long") == 0)

@@ -71,7 +71,7 @@ END
 fi
 
 # ---- a rank of the other host is killed: all others are told by the call in which they wait ----
-for way in recv ssend long barrier flood; do
+for way in recv probe ssend long barrier flood; do
     on_provider -n 3 --keep-going ./dies $way kill >said 2>&1 </dev/null
     [ $? = 137 ] && [ "$(grep -c 'rank [01]: told of it' said)" = 2 ] && [ "$(grep -c 'rank 2 on .* was killed by signal 9' said)" = 1 ]
     ok "killed: who waits for it in $way is told" $?
