@@ -204,8 +204,7 @@ void rnl_copy_put(void *to, const void *from, size_t n, int far)
             copy_rep(t, f, n);
         return;
     }
-    memcpy(t, f, LINE);
-    copy_past(t + LINE, f + LINE, n - LINE, copy_lines_past);
+    copy_past(t, f, n, copy_lines_past);
 }
 
 void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide)

@@ -268,7 +268,7 @@ uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, 
         _mm_lfence();
         uint64_t ticks = __rdtsc() - start;
         if (value != last)
-            rnl_sense_sample(d, ticks_to_ns(env, ticks), 8);
+            rnl_sense_sample(d, ticks_to_ns(env, ticks), 8, rnl_sense_middle_ns(&env->facts.copies));
         return value;
     }
 #endif
@@ -285,7 +285,7 @@ void rnl_host_sense_fence(struct rnl_env *env, uint8_t *d)
         return;
     uint64_t start = __rdtsc();
     _mm_mfence();
-    rnl_sense_sample(d, ticks_to_ns(env, __rdtsc() - start), 4);
+    rnl_sense_sample(d, ticks_to_ns(env, __rdtsc() - start), 4, rnl_sense_middle_ns(&env->facts.copies));
 #else
     (void)env, (void)d;
 #endif

@@ -150,8 +150,9 @@ struct window_peer {
     uint8_t link;
     uint8_t refused;          /* something of it had no window to land in; its next QUIET is told */
     uint8_t distance;         /* verdict, as rnl_channel.distance */
-    uint8_t heard;            /* the channel's verdict that `distance` began with */
+    uint8_t heard;            /* the channel's when `distance` was last compared with it */
     uint8_t to_sample;        /* counts down to the next sample, with puts */
+    uint8_t doubts;           /* samples in a row that the average had not expected */
     uint8_t notes;            /* the same, of notifications */
     uint8_t is_lost;          /* there was a link, and its peer is gone */
     uint8_t is_apart;         /* it is to be told that its address cannot be reached */

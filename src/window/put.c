@@ -2,11 +2,22 @@
  *
  * put.c - the importer's calls that write, read and change a window. Over a direct import they are copies and
  * instructions, and take no lock; over a carried one they are messages. */
+#include "base/sense.h"
 #include "window/internal.h"
 
 #include <stdlib.h>
 
-enum { LINE = 64, SAMPLE_EVERY = 64, SAMPLE_UNIT = 4096, SAMPLE_MIN = 1024, SAMPLE_MAX = 64 << 10, SENSE_EVERY = 8 };
+enum {
+    LINE = 64,
+    SAMPLE_EVERY = 160,
+    SAMPLE_UNIT = 1024,
+    SAMPLE_MIN = 1024,
+    SAMPLE_MAX = 64 << 10, /* what is longer leaves nothing in the owner's caches, and times the memory */
+    SAMPLE_ROOM = 8 + 15,  /* a word, and at most as many bytes as are stored last */
+    DOUBT_NS = 6,          /* a sample is a surprise if it moves the average so far */
+    DOUBTS_MAX = 12,       /* after so many in a row, this host is known to be uneven */
+    SENSE_EVERY = 8
+};
 
 /* ---- what all begin with ---- */
 
@@ -73,31 +84,33 @@ static struct window_put head_of(const struct rnl_import *m, size_t offset, size
 }
 
 /* How far the owner is, is learnt from messages to it (the channel's verdict), and from timing now and then the store
- * to the first line of a put that is short enough for the owner to have that line in its cache. Whichever came last
- * counts: a program may do nothing but put, and processes are moved to other processors. Puts past the caches leave the
- * first line in them, or the next sample would time the memory. The word is stored again with the others. */
-static RNL_NOINLINE void sample(struct window_peer *p, unsigned char *at, const void *from)
+ * to a line at the end of a put, which the owner has read if it waits for the last word or uses what was put. Whichever
+ * changed last counts: a program may do nothing but put, and processes are moved to other processors. A sample that
+ * differs much from those before is followed by another one at the next put, so that a few puts show such a move. */
+static RNL_NOINLINE void sample(struct window_peer *p, unsigned char *at, const unsigned char *from, size_t n)
 {
+    const size_t i = n - SAMPLE_ROOM - ((uintptr_t)(at + n - SAMPLE_ROOM) & (LINE - 1));
     uint64_t word;
-    memcpy(&word, from, sizeof word);
-    (void)__atomic_load_n(at + LINE, __ATOMIC_RELAXED); /* so that no address is translated while it is timed */
-    rnl_full_fence();                                   /* nor are earlier stores waited for */
-    __atomic_store_n((uint64_t *)(void *)at, word, __ATOMIC_RELAXED);
+    memcpy(&word, from + i, sizeof word);
+    rnl_full_fence(); /* so that no earlier stores are waited for; the word is stored again with the others */
+    const int before = p->distance >> 1;
+    __atomic_store_n((uint64_t *)(void *)(at + i), word, __ATOMIC_RELAXED);
     p->via->env->ops->sense_fence(p->via->env, &p->distance);
+    p->doubts = abs((p->distance >> 1) - before) * RNL_SENSE_UNIT_NS < DOUBT_NS ? 0 : p->doubts + 1;
+    p->to_sample = p->doubts % DOUBTS_MAX ? 0 : SAMPLE_EVERY;
 }
 
 static unsigned distance_of(struct window_peer *p, unsigned char *at, const void *from, size_t n)
 {
-    uint8_t heard = p->via->fast.conn[p->at]->channel.distance;
-    if (heard != p->heard)
-        p->distance = p->heard = heard;
+    const uint8_t heard = p->via->fast.conn[p->at]->channel.distance;
+    if ((heard ^ p->heard) & RNL_FAR)
+        p->distance = heard;
+    p->heard = heard;
     const size_t part = 1 + n / SAMPLE_UNIT; /* a sample costs the same, whatever is put */
-    if (p->to_sample > part) {
+    if (p->to_sample > part)
         p->to_sample = (uint8_t)(p->to_sample - part);
-    } else if (n <= SAMPLE_MAX && ((uintptr_t)at & 7) == 0) {
-        p->to_sample = SAMPLE_EVERY;
-        sample(p, at, from);
-    }
+    else if (n <= SAMPLE_MAX)
+        sample(p, at, from, n);
     return p->distance;
 }
 

@@ -9,7 +9,7 @@
 static void samples(uint8_t *d, uint64_t ns, int weight, int n)
 {
     while (n-- > 0)
-        rnl_sense_sample(d, ns, weight);
+        rnl_sense_sample(d, ns, weight, RNL_SENSE_MIDDLE_NS);
 }
 
 static void a_fresh_verdict_is_near(void **state)
@@ -52,11 +52,49 @@ static void between_the_thresholds_the_verdict_stays(void **state)
     (void)state;
     samples(&near, 50, 8, 100);
     samples(&far, 120, 8, 100);
-    for (uint64_t ns = RNL_SENSE_NEAR_BELOW_NS; ns <= RNL_SENSE_FAR_ABOVE_NS; ns++) {
+    for (uint64_t ns = RNL_SENSE_MIDDLE_NS - RNL_SENSE_SLACK_NS; ns <= RNL_SENSE_MIDDLE_NS + RNL_SENSE_SLACK_NS; ns++) {
         samples(&near, ns, 8, 100);
         samples(&far, ns, 8, 100);
         assert_int_equal(near & 1, RNL_NEAR);
         assert_int_equal(far & 1, RNL_FAR);
+    }
+}
+
+/* The middle follows the table of the host: what is near there may be what is far elsewhere. */
+static void the_middle_is_that_of_the_host(void **state)
+{
+    const struct rnl_copies unknown = {.line_ns = {62, 0}}, wrong = {.line_ns = {248, 62}},
+                            endless = {{0}, {62, 99999}};
+    const struct {
+        struct rnl_copies c;
+        uint64_t near_ns, far_ns; /* samples measured there */
+    } hosts[] = {{{.line_ns = {29, 185}}, 40, 105}, {{.line_ns = {62, 248}}, 80, 110}};
+    (void)state;
+    assert_int_equal(rnl_sense_middle_ns(&unknown), RNL_SENSE_MIDDLE_NS);
+    assert_int_equal(rnl_sense_middle_ns(&wrong), RNL_SENSE_MIDDLE_NS);
+    assert_true(rnl_sense_middle_ns(&endless) + RNL_SENSE_SLACK_NS < 127 * RNL_SENSE_UNIT_NS);
+    for (unsigned i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        const int middle = rnl_sense_middle_ns(&hosts[i].c);
+        uint8_t d = 0;
+        for (int k = 0; k < 40; k++)
+            rnl_sense_sample(&d, hosts[i].far_ns, 8, middle);
+        assert_int_equal(d & 1, RNL_FAR);
+        for (int k = 0; k < 40; k++)
+            rnl_sense_sample(&d, hosts[i].near_ns, 8, middle);
+        assert_int_equal(d & 1, RNL_NEAR);
+    }
+}
+
+/* What was delayed now and then is not far, however long it took. */
+static void a_few_slow_transfers_are_no_move(void **state)
+{
+    uint8_t d = 0;
+    (void)state;
+    samples(&d, 50, 4, 100);
+    for (int i = 0; i < 20; i++) {
+        samples(&d, RNL_SENSE_DROP_ABOVE_NS, 4, 1);
+        assert_int_equal(d & 1, RNL_NEAR);
+        samples(&d, 50, 4, 2);
     }
 }
 
@@ -146,6 +184,8 @@ int main(void)
         cmocka_unit_test(the_average_arrives_at_what_is_measured),
         cmocka_unit_test(far_after_slow_transfers_and_near_again_after_quick_ones),
         cmocka_unit_test(between_the_thresholds_the_verdict_stays),
+        cmocka_unit_test(the_middle_is_that_of_the_host),
+        cmocka_unit_test(a_few_slow_transfers_are_no_move),
         cmocka_unit_test(preempted_samples_are_dropped),
         cmocka_unit_test(loads_of_changed_values_are_sensed),
         cmocka_unit_test(an_unchanged_value_is_loaded_but_not_sensed),
