@@ -145,6 +145,9 @@ struct rnl_env_ops {
     /* Returns the number of the host of `rank`, which may be the own one: ranks with equal numbers share memory, others
      * never do, and every rank of the job gets the same number. NULL = hosts have no such numbers. */
     uint32_t (*host_of)(struct rnl_env *, uint32_t rank);
+    /* Shows these lines to whoever asks for the state of this process (base/notes.h), in place of those of the last
+     * call. NULL = nobody can ask. */
+    void (*show)(struct rnl_env *, const char *lines, size_t bytes);
 };
 
 /* Introductions (runnel/meet.h), of an env whose peers come and go. No function waits; what comes of it are events. */

@@ -4,6 +4,7 @@
 #include "job/rank_env.h"
 
 #include "base/error.h"
+#include "base/notes.h"
 #include "net/datagram/udp.h"
 #include "net/socket/i8255x/beside.h"
 #include "net/socket/kernel.h"
@@ -48,6 +49,8 @@ void rnl_rank_env_end(struct rnl_rank_env *e)
         e->env.datagrams->ops->close(e->env.datagrams);
     e->env.datagrams = NULL;
     rnl_waitfd_free(&e->wait);
+    rnl_notes_free(e->notes);
+    e->notes = NULL;
     for (uint32_t i = 0; e->segment && i < e->segments; i++)
         close_fd(e, &e->segment[i]);
     if (e->heads)
@@ -247,4 +250,9 @@ void rnl_rank_env_fd_raise(struct rnl_env *env, uint32_t rank)
 int rnl_rank_env_fd_watch(struct rnl_env *env, int fd)
 {
     return rnl_waitfd_watch(&rnl_rank_env_of(env)->wait, fd);
+}
+
+void rnl_rank_env_show(struct rnl_env *env, const char *lines, size_t bytes)
+{
+    (void)rnl_notes_set(&rnl_rank_env_of(env)->notes, lines, bytes); /* without memory for them nothing is shown */
 }

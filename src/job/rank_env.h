@@ -34,6 +34,7 @@ struct rnl_rank_env {
     int file;                         /* a memory file of several segments, -1 = none */
     struct rnl_rank_segment *segment; /* a segment's number is its index here */
     uint32_t segments, own_segment;   /* how many; the number of the one that this rank shares with itself */
+    struct rnl_notes *notes;          /* NULL = nothing is shown */
     uint32_t wires;                   /* the wires of the cards that this rank drives: bit w is wire w */
     char *heads; /* address space for the first RNL_SEGMENT_HEAD bytes of each, side by side; NULL = none yet */
 };
@@ -69,6 +70,7 @@ void rnl_rank_env_fd_drain(struct rnl_env *);
 void rnl_rank_env_fd_until(struct rnl_env *, uint64_t ns);
 void rnl_rank_env_fd_raise(struct rnl_env *, uint32_t rank);
 int rnl_rank_env_fd_watch(struct rnl_env *, int fd);
+void rnl_rank_env_show(struct rnl_env *, const char *lines, size_t bytes);
 int rnl_rank_segment_map(struct rnl_env *, int segment, size_t offset, size_t bytes, int writable, void **at);
 void rnl_rank_segment_unmap(struct rnl_env *, int segment, void *at, size_t bytes);
 void rnl_rank_segment_mapped(struct rnl_env *, int segment);
@@ -80,6 +82,6 @@ void rnl_rank_segment_close(struct rnl_env *, int segment);
     .park = rnl_host_park, .wake = rnl_host_wake, .heavy_fence = rnl_host_heavy_fence,                                 \
     .sense_load = rnl_host_sense_load, .sense_fence = rnl_host_sense_fence, .park_on = rnl_host_park_on,               \
     .fd = rnl_rank_env_fd, .fd_drain = rnl_rank_env_fd_drain, .fd_until = rnl_rank_env_fd_until,                       \
-    .fd_raise = rnl_rank_env_fd_raise, .fd_watch = rnl_rank_env_fd_watch
+    .fd_raise = rnl_rank_env_fd_raise, .fd_watch = rnl_rank_env_fd_watch, .show = rnl_rank_env_show
 
 #endif

@@ -44,13 +44,13 @@ static int frames(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t n
     return rnl_remote_frames(ctx, at, bytes, number);
 }
 
-static void *take_memory(void *ctx, size_t bytes)
+void *rnl_remote_take_memory(void *ctx, size_t bytes)
 {
     (void)ctx;
     return malloc(bytes);
 }
 
-static void give_memory(void *ctx, void *at, size_t bytes)
+void rnl_remote_give_memory(void *ctx, void *at, size_t bytes)
 {
     (void)ctx, (void)bytes;
     free(at);
@@ -73,8 +73,8 @@ static const struct rnl_flow_ops flow_ops = {.fill = fill,
                                              .acked = acked,
                                              .lost = lost,
                                              .frames = frames,
-                                             .alloc = take_memory,
-                                             .free = give_memory,
+                                             .alloc = rnl_remote_take_memory,
+                                             .free = rnl_remote_give_memory,
                                              .path = path,
                                              .window = window};
 

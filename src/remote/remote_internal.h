@@ -9,6 +9,7 @@
  *     stripe.c       further flows to a peer that has several addresses
  *     paths.c        a peer that has several addresses
  *     activity.c     which connections are active, idle or hibernated; attestation of silent peers; all flows to a peer
+ *     show.c         what `runnel info` says of paths
  *     schedule.c     whose turn it is, and when; the queue of events
  *     replica_*.c    the copies of a channel (replica.h) */
 #ifndef RNL_REMOTE_REMOTE_INTERNAL_H
@@ -51,6 +52,7 @@ struct rnl_remote_paths { /* of a peer that has several addresses */
     struct rnl_remote_stripe *stripe[RNL_FLOW_PATHS_MAX - 1]; /* flows 1 and on; NULL: not begun */
     struct rnl_replica_stretch own[RNL_FLOW_PATHS_MAX];       /* by flow: bytes that it alone emits */
     uint64_t heard_ns[RNL_FLOW_PATHS_MAX];                    /* by flow: when the peer's last new packet came */
+    uint64_t shown[RNL_FLOW_PATHS_MAX];                       /* by flow: bytes that had gone at remote->shown_ns */
 };
 
 /* A connection goes through these states, which three bits tell apart:
@@ -127,8 +129,9 @@ struct rnl_remote {
     uint8_t urgent;   /* one of the queued connections is urgent */
     uint8_t deferred; /* none was, and the last extract left them queued */
     uint8_t by_fd;
-    uint64_t links;  /* the transport's frames->links at the last look */
-    uint32_t window; /* bytes that the transport buffers for this endpoint */
+    uint64_t links;    /* the transport's frames->links at the last look */
+    uint64_t shown_ns; /* when rnl_remote_show last told others of the paths; 0 = never */
+    uint32_t window;   /* bytes that the transport buffers for this endpoint */
     struct rnl_handshake hs;
     struct rnl_job_keys keys;
     struct rnl_job_keys *pair_keys; /* by rank, where each pair has its own; else NULL */
@@ -242,7 +245,16 @@ void rnl_remote_stripes_step(struct rnl_remote_conn *rc, uint64_t now_ns);
 /* Further flows send what may go; *due_ns becomes less if one is due before. Returns true if there is more to send. */
 bool rnl_remote_stripes_turn(struct rnl_remote_conn *rc, bool flush, uint64_t now_ns, uint64_t *due_ns);
 
+/* ---- show.c ---- */
+
+/* Tells other processes, now and then, what went by each path to the peers that have further flows. */
+void rnl_remote_show(struct rnl_remote *r, uint64_t now_ns);
+
 /* ---- handshake.c ---- */
+
+/* The operations alloc and free of all flows. */
+void *rnl_remote_take_memory(void *ctx, size_t bytes);
+void rnl_remote_give_memory(void *ctx, void *at, size_t bytes);
 
 /* Takes in a HELLO. Returns true if a peer without a connection has proved itself, so the endpoint is to be asked. */
 bool rnl_remote_hello(struct rnl_remote *r, struct rnl_remote_conn *rc, const struct rnl_view *v, uint64_t now_ns);

@@ -113,24 +113,12 @@ static uint32_t window(void *ctx)
     return rnl_remote_window(s->rc, &s->flow);
 }
 
-static void *take_memory(void *ctx, size_t bytes)
-{
-    (void)ctx;
-    return malloc(bytes);
-}
-
-static void give_memory(void *ctx, void *at, size_t bytes)
-{
-    (void)ctx, (void)bytes;
-    free(at);
-}
-
 static const struct rnl_flow_ops flow_ops = {.fill = fill,
                                              .acked = acked,
                                              .lost = lost,
                                              .frames = frames,
-                                             .alloc = take_memory,
-                                             .free = give_memory,
+                                             .alloc = rnl_remote_take_memory,
+                                             .free = rnl_remote_give_memory,
                                              .window = window};
 
 /* ---- the transport, as such a flow sees it ---- */
@@ -376,6 +364,7 @@ void rnl_remote_stripes_step(struct rnl_remote_conn *rc, uint64_t now_ns)
         change_places(rc, now_ns);
     if (!w->stripes)
         return;
+    rnl_remote_show(rc->remote, now_ns);
     for (unsigned k = 1; k < RNL_FLOW_PATHS_MAX; k++)
         if (w->stripe[k - 1])
             look_at_stripe(rc, k, busy, now_ns);

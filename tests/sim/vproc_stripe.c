@@ -4,6 +4,8 @@
  *
  *     vproc-stripe.so KILOBYTES 0|1|both
  *
+ * (multi-stripe is the same for real hosts; a job of one, without arguments, joins and leaves.)
+ *
  * That rank, or each, sends so much to the other one. The receiver checks that each message comes once, in order, with
  * its content, and tells in what time all of them came, and the longest time in which none did. */
 #include <runnel/runnel.h>
@@ -87,9 +89,9 @@ static void send(unsigned handler, const void *at, size_t n)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3)
-        return 1;
     must(rnl_open(&ep, NULL));
+    if (argc < 3)
+        return rnl_close(ep) < 0;
     must(rnl_handler_whole(ep, DATA, on_data, NULL, 0));
     must(rnl_handler_whole(ep, READY, on_ready, NULL, 0));
     const uint64_t total = (uint64_t)atoi(argv[1]) * 1000;

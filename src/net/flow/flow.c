@@ -363,6 +363,7 @@ void rnl_flow_migrate(struct rnl_flow *f, uint64_t rtt_ns, uint64_t now_ns)
         rnl_sent_lose(&f->sent, n);
         rnl_flow_landed(f, record);
         f->count->lost++;
+        f->went.lost++;
         rnl_flow_free_records(f, record);
     }
     f->lost_below = f->sent.next;

@@ -269,6 +269,9 @@ struct rnl_flow {
     struct rnl_mtu mtu;
     struct rnl_ecn_trust ecn;
 
+    struct rnl_flow_went { /* data packets of this flow alone, with all their datagram bytes */
+        uint64_t packets, bytes, lost;
+    } went;
     uint64_t control;      /* number of the last packet of the control space */
     uint64_t flight;       /* bytes on the wire, of open packets */
     uint64_t charge;       /* bytes that they take in the peer's socket buffer */

@@ -147,6 +147,8 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
     f->flight += rnl_flow_cost(f, bytes);
     f->charge += rnl_flow_charge(f, bytes);
     f->count->sent++;
+    f->went.packets++;
+    f->went.bytes += bytes;
     rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window, trip_ns(f, now_ns), now_ns);
 }
 

@@ -74,6 +74,7 @@ static void find_losses(struct rnl_flow *f, uint64_t now_ns)
         return;
     f->lost_below = last + 1;
     f->count->lost += packets;
+    f->went.lost += packets;
     rnl_ecn_lost(&f->ecn, capable);
     struct rnl_congest_news news = news_of(f, now_ns);
     rnl_congest_lost(&f->congest, &f->config->congest, &news, first, last, bytes, packets);
@@ -126,6 +127,7 @@ static void make_place(struct rnl_flow *f)
     rnl_sent_lose(&f->sent, f->sent.low);
     rnl_flow_landed(f, record);
     f->count->lost++;
+    f->went.lost++;
 }
 
 /* A probe timeout has passed without an acknowledgement: sends the oldest content again, in packets that request
