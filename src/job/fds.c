@@ -180,9 +180,10 @@ static int receive(int fd, struct iovec *part, unsigned most, size_t extra, stru
     memset(out, 0, sizeof *out);
     out->pidfd = -1;
     ssize_t n;
+    int resets = 0; /* told once if the other end closed with something unread, before what that end has sent */
     do {
         n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-    } while (n < 0 && errno == EINTR);
+    } while (n < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
     if (n < 0)
         return failed();
     out->cut = (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;

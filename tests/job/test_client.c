@@ -365,6 +365,25 @@ static void a_bad_RUNNEL_FD_is_explained(void **state)
     unsetenv("RUNNEL_FD");
 }
 
+/* What an end has said before it closed is heard, although it closed with something unread: the kernel tells that
+ * first, and once. */
+static void the_last_word_of_an_end_with_something_unread_is_heard(void **state)
+{
+    struct rnl_seqpacket p;
+    unsigned char bytes[8];
+    int pair[2];
+    (void)state;
+    assert_int_equal(rnl_seqpacket_pair(pair), 0);
+    assert_int_equal(rnl_seqpacket_send(pair[0], "unread", 6, NULL, 0, 0), 0);
+    assert_int_equal(rnl_seqpacket_send(pair[1], "leave", 5, NULL, 0, 0), 0);
+    close(pair[1]);
+    assert_int_equal(rnl_seqpacket_receive(pair[0], bytes, sizeof bytes, 0, &p, 0), 0);
+    assert_int_equal(p.n, 5);
+    assert_memory_equal(bytes, "leave", 5);
+    assert_int_equal(rnl_seqpacket_receive(pair[0], bytes, sizeof bytes, 0, &p, 0), RNL_ERR_JOB);
+    close(pair[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +394,7 @@ int main(void)
         cmocka_unit_test(clients_notice_that_the_agent_is_gone),
         cmocka_unit_test(a_failed_open_keeps_the_place_and_children_run_alone),
         cmocka_unit_test(a_bad_RUNNEL_FD_is_explained),
+        cmocka_unit_test(the_last_word_of_an_end_with_something_unread_is_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
