@@ -38,6 +38,28 @@ struct window_peer *rnl_window_sender(struct rnl_windows *ws, rnl_stream *s, uns
 
 /* ---- sending ---- */
 
+/* Returns whether to go on with a call at the window endpoint that has waited for WINDOW_LOOK_NS. */
+static bool goes_on(struct rnl_windows *ws, const struct window_peer *p, const struct rnl_endpoint *via, int *status)
+{
+    const struct rnl_peer *peer = &ws->ep->peer[p->rank];
+    if (*status != RNL_TIMED_OUT || via != ws->inner)
+        return false;
+    rnl_ep_take_events(ws->ep);
+    if (!rnl_peer_is_dead(peer) && peer->state != RNL_PEER_IS_ENDING)
+        return true;
+    *status = rnl_ep_gone(ws->ep, p->rank);
+    return false;
+}
+
+static int piece(struct rnl_windows *ws, const struct window_peer *p, rnl_stream *s, const void *buf, size_t n)
+{
+    int status = 0;
+    do
+        status = n ? rnl_piece(s, buf, n) : 0;
+    while (goes_on(ws, p, s->ep, &status));
+    return status;
+}
+
 int rnl_window_send(struct rnl_windows *ws, struct window_peer *p, enum window_kind kind, const void *head,
                     size_t head_bytes, const void *buf, size_t n, size_t answer)
 {
@@ -46,17 +68,29 @@ int rnl_window_send(struct rnl_windows *ws, struct window_peer *p, enum window_k
                                   .bound = head_bytes + n,
                                   .answer = answer,
                                   .flags = rnl_window_may_wait(ws) ? 0 : RNL_NO_WAIT};
+    struct rnl_endpoint *via = p->via;
     rnl_stream *s;
-    int status = rnl_begin(p->via, &b, &s);
+    int status;
+    do
+        status = rnl_begin(via, &b, &s);
+    while (goes_on(ws, p, via, &status));
     if (status == RNL_ERR_TOO_LONG && b.flags)
         return rnl_fail(RNL_NO_ROOM, "%zu bytes are too many for a put that must not wait: use rnl_put_async", n);
     if (status < 0)
         return status;
-    status = rnl_piece(s, head, head_bytes);
-    if (status == 0 && n)
-        status = rnl_piece(s, buf, n);
-    int end = rnl_end(s);
-    return status < 0 ? status : end;
+    bool is_open = true;
+    status = piece(ws, p, s, head, head_bytes);
+    if (status == 0)
+        status = piece(ws, p, s, buf, n);
+    while (status == 0 && is_open) {
+        status = rnl_end(s);
+        is_open = status == RNL_TIMED_OUT;
+        if (goes_on(ws, p, via, &status))
+            status = 0;
+    }
+    if (is_open)
+        (void)rnl_abort(s);
+    return status;
 }
 
 static void posted(void *copy, int status)

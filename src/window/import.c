@@ -195,18 +195,21 @@ int rnl_import_begin(rnl_endpoint *ep, unsigned peer, uint32_t id, rnl_import **
 /* Waits until it is here, or is known not to be. */
 static int await(struct rnl_windows *ws, struct rnl_import *m, uint64_t deadline_ns)
 {
+    const uint32_t rank = m->peer->rank;
     int status = 0;
-    rnl_window_waits(ws, WINDOW_WAITS_IMPORT, m->peer->rank);
+    rnl_window_waits(ws, WINDOW_WAITS_IMPORT, rank);
     while (status == 0 && m->state != WINDOW_HERE && m->state != WINDOW_ENDED) {
         rnl_window_links(ws);
         rnl_window_imports_on(ws);
+        if (!m->peer) /* its death was just heard of */
+            break;
         status = rnl_window_turn(ws, m->peer->via ? m->peer->via : ws->ep, deadline_ns);
         if (status == RNL_ERR_FORKED)
             return status;
     }
     rnl_window_waited(ws);
     if (status == RNL_TIMED_OUT)
-        return rnl_fail(RNL_TIMED_OUT, "rank %u has not offered window %u within the time given", m->peer->rank, m->id);
+        return rnl_fail(RNL_TIMED_OUT, "rank %u has not offered window %u within the time given", rank, m->id);
     if (status < 0)
         return status;
     return m->state == WINDOW_HERE ? 0 : rnl_import_state(m, NULL);

@@ -223,6 +223,9 @@ RNL_INLINE struct window_pages *window_pages_of(struct rnl_window *w)
     return &w->pages;
 }
 
+/* A wait at the window endpoint looks at the endpoint itself so often: the job, or the peer, may be gone. */
+enum { WINDOW_LOOK_NS = 50000000 };
+
 /* ---- state.c ---- */
 
 /* Gives the state, and makes it first if need be. 0 or RNL_ERR_NO_MEMORY. */

@@ -52,6 +52,7 @@ static void open_inner(struct rnl_windows *ws)
         no_inner(ws);
         return;
     }
+    rnl_send_timeout(ws->inner, WINDOW_LOOK_NS);
     ws->inner->windows = ws;
     ws->ep->wait.by_fd = env->ops->park_on != NULL; /* what sleeps has to wake for both */
     rnl_window_watch(ws);

@@ -88,18 +88,16 @@ void rnl_window_waits(struct rnl_windows *ws, enum window_wait what, uint32_t ra
     ws->count[WINDOW_WAITS_FOR] = what;
 }
 
-/* A wait on the window endpoint alone looks at the endpoint itself now and then, since the job may be gone. */
 int rnl_window_turn(struct rnl_windows *ws, struct rnl_endpoint *via, uint64_t deadline_ns)
 {
-    const uint64_t slice = (uint64_t)50 * 1000 * 1000;
     struct rnl_endpoint *ep = ws->ep;
     uint64_t now = ep->env->ops->now_ns(ep->env), left = deadline_ns - now;
     if (now >= deadline_ns)
         return RNL_TIMED_OUT;
     bool inside = via != ep && !(ep->flags & RNL_SHARED), keeps = ep->flags & RNL_EP_SERVES;
     const bool looks_again = inside || ws->due; /* an introduction may have failed, which wakes nobody */
-    if (deadline_ns == UINT64_MAX || (looks_again && left > slice))
-        left = looks_again ? slice : (uint64_t)INT64_MAX;
+    if (deadline_ns == UINT64_MAX || (looks_again && left > WINDOW_LOOK_NS))
+        left = looks_again ? WINDOW_LOOK_NS : (uint64_t)INT64_MAX;
     if (!keeps) /* the owner's turn goes on: it works on the window endpoint, too */
         rnl_window_leave(ws);
     int64_t did = rnl_stream_wait(inside ? via : ep, (int64_t)left, false);

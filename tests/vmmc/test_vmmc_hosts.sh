@@ -12,9 +12,11 @@ for name in import send order async notify block; do
 done
 on_hosts -n 3 "$build/tests/vmmc-taken_back" unexport >said 2>&1 </dev/null && all_end unexport
 ok "unexport, on two hosts" $?
-on_hosts --keep-going -n 3 "$build/tests/vmmc-taken_back" death >said 2>&1 </dev/null
-[ "$(grep -c '^death: node [01] ends well$' said)" = 2 ]
-ok "death, on two hosts" $?
+for on in "$list" "${hosts[1]}:2,${hosts[2]}:1"; do # the node that dies is on the exporter's host, or not
+    list=$on on_hosts --keep-going -n 3 "$build/tests/vmmc-taken_back" death >said 2>&1 </dev/null
+    [ "$(grep -c '^death: node [01] ends well$' said)" = 2 ]
+    ok "death, on two hosts: $on" $?
+done
 on_hosts -n 4 "$build/examples/vmmc_ring" 20 >said 2>&1 </dev/null && grep -qx '80 lines of 4 nodes, in order' said
 ok "a ring of 4, on two hosts" $?
 exit "$failed"
