@@ -41,9 +41,9 @@ struct rnl_cred {
 
 enum { RNL_ADMIT_ANYONE = 1 };
 /* Who may be introduced: whoever is of one of these users or groups, or anyone; root and the own user always. Of a
- * process that reaches, inserts or offers supplementary groups count (up to 128); of one that accepts (RNL_ACCEPT) its effective group alone. Who is of
- * no user that this process's user namespace has is admitted by RNL_ADMIT_ANYONE only. The peers that one other user's
- * processes become by coming here take a quarter of the numbers at most. */
+ * process that reaches, inserts or offers supplementary groups count (up to 128); of one that accepts (RNL_ACCEPT) its
+ * effective group alone. Who is of no user that this process's user namespace has is admitted by RNL_ADMIT_ANYONE
+ * only. The peers that one other user's processes become by coming here take a quarter of the numbers at most. */
 struct rnl_admit {
     uint32_t flags; /* 0 or RNL_ADMIT_ANYONE */
     unsigned uids, gids;
