@@ -37,8 +37,17 @@ void info_program(const struct rnl_counters *, int pid, char *name, unsigned roo
 
 /* The nearest `runnel` among the processes above that one; 0 = none. */
 int info_launcher_of(int pid);
-/* The state of a process: "running", "sleeping", "stopped" and so on; "" = there is none. */
-const char *info_state_of(int pid);
+/* What /proc/PID/stat says of a process. */
+struct info_stat {
+    int parent;
+    char state;       /* 'R', 'S', 'T' ... */
+    uint64_t ticks;   /* processor time so far */
+    char command[64]; /* without what lies in it that is not printable */
+};
+int info_stat_of(int pid, struct info_stat *out); /* 0 = there is no such process, or no /proc */
+/* The word for such a state: "running", "sleeping", "stopped" and so on. */
+const char *info_state_word(char state);
+const char *info_state_of(int pid); /* the state of a process in words; "" = there is none */
 
 /* The section of the network (info_net.c). */
 void info_network(struct info_page *p);

@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,15 +39,20 @@ int info_read_line(const char *dir, const char *name, char *text, unsigned room)
     return n > 0;
 }
 
+static void make_printable(char *c)
+{
+    for (; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
 static void command_of(int pid, char *name, size_t room)
 {
     char dir[32];
     snprintf(dir, sizeof dir, "/proc/%d", pid);
     if (!info_read_line(dir, "comm", name, room))
         snprintf(name, room, "?");
-    for (char *c = name; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
+    make_printable(name);
 }
 
 static const char *program_of(const struct rnl_counters *c, const char *command)
@@ -61,20 +67,35 @@ void info_program(const struct rnl_counters *c, int pid, char *name, unsigned ro
     snprintf(name, room, "%s", program_of(c, command));
 }
 
+int info_stat_of(int pid, struct info_stat *out)
+{
+    char path[32], text[1024];
+    unsigned long long user = 0, kernel = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1); /* "PID (COMMAND) S PARENT ..." */
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *command = strchr(text, '('), *after = strrchr(text, ')');
+    *out = (struct info_stat){.parent = 0};
+    if (!command || !after || after < command ||
+        sscanf(after, ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &out->state, &out->parent, &user,
+               &kernel) < 2)
+        return 0;
+    out->ticks = user + kernel;
+    snprintf(out->command, sizeof out->command, "%.*s", (int)(after - command - 1), command + 1);
+    make_printable(out->command);
+    return 1;
+}
+
 /* The launcher of a process: its nearest ancestor of that name; 0 = none. A wrapper may stand between the two. */
 int info_launcher_of(int pid)
 {
-    char dir[32], text[512];
-    for (int steps = 0; steps < ANCESTORS_MAX; steps++) {
-        snprintf(dir, sizeof dir, "/proc/%d", pid);
-        if (!info_read_line(dir, "stat", text, sizeof text))
-            return 0;
-        const char *after = strrchr(text, ')'); /* ") S PARENT ..." */
-        pid = after && strlen(after) > 4 ? atoi(after + 4) : 0;
-        if (pid <= 0)
-            return 0;
-        command_of(pid, text, sizeof text);
-        if (strcmp(text, "runnel") == 0)
+    struct info_stat stat;
+    for (int steps = 0; steps < ANCESTORS_MAX && info_stat_of(pid, &stat) && stat.parent > 0; steps++) {
+        pid = stat.parent;
+        if (info_stat_of(pid, &stat) && strcmp(stat.command, "runnel") == 0)
             return pid;
     }
     return 0;
@@ -114,15 +135,15 @@ void info_running(struct info_page *p)
         puts("  no process that you may look into has an endpoint open");
 }
 
-/* The state of a process as /proc has it: "stopped"; "" = there is none. */
 const char *info_state_of(int pid)
 {
-    char dir[32], text[512];
-    snprintf(dir, sizeof dir, "/proc/%d", pid);
-    if (!info_read_line(dir, "stat", text, sizeof text))
-        return "";
-    const char *after = strrchr(text, ')');
-    switch (after && after[1] ? after[2] : '\0') {
+    struct info_stat stat;
+    return info_stat_of(pid, &stat) ? info_state_word(stat.state) : "";
+}
+
+const char *info_state_word(char state)
+{
+    switch (state) {
     case 'R':
         return "running";
     case 'S':

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job_look.h - finds the ranks of a job on this host, and reads their pages of counters again and again, for `runnel
- * why` and `runnel top`. Ranks need not answer. A process may have several ranks, as threads. */
+ * job_look.h - finds the ranks of a job on this host, and looks at their pages of counters again and again, for
+ * `runnel why` and `runnel top`. Ranks need not answer. A process may have several ranks, as threads. */
 #ifndef RNL_TOOLS_JOB_LOOK_H
 #define RNL_TOOLS_JOB_LOOK_H
 
@@ -11,10 +11,11 @@
 #include <stdint.h>
 
 struct job_rank {
-    int fd;                        /* of its process, behind which its page is */
-    int pid;                       /* 0 = no process of this host has an endpoint of this rank, or it has ended */
-    bool shared;                   /* its process has other ranks, too */
-    uint64_t ticks;                /* processor time of its process so far */
+    int pid;        /* 0 = no process of this host has an endpoint of this rank, or it has ended */
+    unsigned first; /* the rank of its process that was found first, be it this one */
+    char state;     /* of the process, as /proc has it: 'R', 'S', 'T'; '?' = unknown */
+    uint64_t ticks; /* processor time of its process so far */
+    struct rnl_counters_view view;
     struct rnl_counters_page page; /* of the last look */
 };
 struct job_look {
@@ -23,7 +24,7 @@ struct job_look {
     struct job_rank *rank;           /* by rank; `size` of them */
     uint64_t now_ns;                 /* of the last look */
     struct rnl_counters_page *pages; /* room for those of one process, */
-    int *fds;                        /* and for their descriptors */
+    struct rnl_counters_view *views; /* and for their views */
 };
 
 /* Finds the ranks of the job of which `pid` is the launcher or a rank, and looks at them once. Returns their number,

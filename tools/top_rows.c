@@ -31,7 +31,7 @@ static void fill(struct top_row *out, const struct job_rank *r, const struct job
         seconds = (double)(now_ns - c->start_ns) / 1e9;
     }
     out->pid = r->pid;
-    out->state = info_state_of(r->pid);
+    out->state = info_state_word(r->state);
     out->sent = rate(c->messages_sent + c->replies_sent, o->messages_sent + o->replies_sent, seconds);
     out->received =
         rate(c->messages_received + c->replies_received, o->messages_received + o->replies_received, seconds);

@@ -63,12 +63,12 @@ static uint64_t moved_of(const struct rnl_counters *c)
 static void look_at(struct rank *r, const struct job_rank *seen, bool first)
 {
     const struct rnl_counters *c = &seen->page.core;
-    const char *state = info_state_of(seen->pid);
+    const bool stopped = seen->state == 'T' || seen->state == 't';
     uint64_t moved = moved_of(c), ticks = seen->ticks;
     bool waits = c->wait_for && c->wait_for < sizeof wait_word / sizeof *wait_word;
     if (first)
         *r = (struct rank){.pid = seen->pid, .moved = moved, .ticks = ticks, .yields = c->yields, .doing = OUTSIDE};
-    if (strncmp(state, "stopped", 7) == 0)
+    if (stopped)
         r->doing = STOPPED;
     else if (moved != r->moved || (r->doing == STOPPED && !first))
         r->doing = MOVES;
@@ -83,7 +83,7 @@ static void look_at(struct rank *r, const struct job_rank *seen, bool first)
         r->doing = c->wait_since_ns == r->since_ns ? WAITS : POLLS;
     else if (r->doing != WAITS && c->yields != r->yields)
         r->doing = POLLS;
-    else if (r->doing != WAITS && (ticks != r->ticks || strcmp(state, "running") == 0))
+    else if (r->doing != WAITS && (ticks != r->ticks || seen->state == 'R'))
         r->doing = COMPUTES;
     if (waits) {
         r->wait_for = c->wait_for;

@@ -100,6 +100,7 @@ void rnl_counters_free(struct rnl_counters *c)
         return;
     int fd = *descriptor_of(c);
     struct stat st;
+    __atomic_store_n(&c->magic, 0, __ATOMIC_RELAXED); /* for who has it mapped */
     munmap(c, RNL_COUNTERS_BYTES);
     /* On an old kernel other processes could write the number, so only what looks like a page of counters is closed.
      * Its name does not tell, for there may be no /proc here. */
@@ -181,21 +182,11 @@ static void clean_page(struct rnl_counters_page *p)
     }
 }
 
-/* Returns 1 if *page is a page of process pid, 0 if not, or RNL_ERR_UNSUPPORTED. Never blocks, whatever has taken the
- * descriptor's place meanwhile. */
-static int read_page(int fd_dir, const char *name, uint32_t pid, struct rnl_counters_page *page)
+/* Returns 1 if *page, which was copied, is a page of process pid (0 = of any), 0 if not, or RNL_ERR_UNSUPPORTED. */
+static int check_page(struct rnl_counters_page *page, uint32_t pid)
 {
-    struct stat st;
     struct rnl_counters *out = &page->core;
-    ssize_t n = 0;
-    int fd = openat(fd_dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return 0;
-    memset(page, 0, sizeof *page);
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == RNL_COUNTERS_BYTES)
-        n = pread(fd, page, sizeof *page, 0);
-    close(fd);
-    if (n != (ssize_t)sizeof *page || out->magic != RNL_COUNTERS_MAGIC)
+    if (out->magic != RNL_COUNTERS_MAGIC)
         return 0;
     if (out->version != RNL_COUNTERS_VERSION)
         return RNL_ERR_UNSUPPORTED;
@@ -209,13 +200,55 @@ static int read_page(int fd_dir, const char *name, uint32_t pid, struct rnl_coun
     return 1;
 }
 
-bool rnl_counters_again(int pid, int fd, struct rnl_counters_page *page)
+/* Maps a page if nothing can take it away from under its readers, or leaves *view as it is. */
+static void map_view(int fd, struct rnl_counters_view *view)
 {
-    char path[48];
-    uint32_t inner = page->core.pid;
-    uint64_t start_ns = page->core.start_ns;
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
-    return read_page(AT_FDCWD, path, inner, page) > 0 && page->core.start_ns == start_ns;
+    const int seals = fcntl(fd, F_GET_SEALS);
+    void *at = seals < 0 || !(seals & F_SEAL_SHRINK) ? MAP_FAILED
+                                                     : mmap(NULL, RNL_COUNTERS_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    if (at != MAP_FAILED)
+        view->at = at;
+}
+
+/* Copies a page, and maps it unless view is NULL. Returns what check_page does. Never blocks, whatever has taken the
+ * descriptor's place meanwhile. */
+static int read_page(int fd_dir, const char *name, uint32_t pid, struct rnl_counters_page *page,
+                     struct rnl_counters_view *view)
+{
+    struct stat st;
+    ssize_t n = 0;
+    int fd = openat(fd_dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return 0;
+    memset(page, 0, sizeof *page);
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == RNL_COUNTERS_BYTES)
+        n = pread(fd, page, sizeof *page, 0);
+    const int good = n == (ssize_t)sizeof *page ? check_page(page, pid) : 0;
+    if (good > 0 && view) {
+        *view = (struct rnl_counters_view){.fd = atoi(name)};
+        map_view(fd, view);
+    }
+    close(fd);
+    return good > 0 && view && !view->at ? 0 : good;
+}
+
+bool rnl_counters_again(int pid, const struct rnl_counters_view *view, struct rnl_counters_page *page)
+{
+    char name[48];
+    const uint32_t inner = page->core.pid;
+    const uint64_t start_ns = page->core.start_ns;
+    snprintf(name, sizeof name, "/proc/%d/fd/%d", pid, view->fd);
+    if (!is_page(AT_FDCWD, name))
+        return false;
+    memcpy(page, view->at, sizeof *page);
+    return check_page(page, inner) > 0 && page->core.start_ns == start_ns;
+}
+
+void rnl_counters_unview(struct rnl_counters_view *view)
+{
+    if (view->at)
+        munmap((void *)(uintptr_t)view->at, RNL_COUNTERS_BYTES);
+    view->at = NULL;
 }
 
 int rnl_counters_read(int pid, struct rnl_counters_page *out, int n)
@@ -223,7 +256,7 @@ int rnl_counters_read(int pid, struct rnl_counters_page *out, int n)
     return rnl_counters_find(pid, out, NULL, n);
 }
 
-int rnl_counters_find(int pid, struct rnl_counters_page *out, int *fd, int n)
+int rnl_counters_find(int pid, struct rnl_counters_page *out, struct rnl_counters_view *view, int n)
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/fd", pid);
@@ -236,9 +269,7 @@ int rnl_counters_find(int pid, struct rnl_counters_page *out, int *fd, int n)
     while (found < n && (e = readdir(dir)) != NULL) {
         if (!is_page(dirfd(dir), e->d_name))
             continue;
-        int got = read_page(dirfd(dir), e->d_name, inner, &out[found]);
-        if (got > 0 && fd)
-            fd[found] = atoi(e->d_name);
+        int got = read_page(dirfd(dir), e->d_name, inner, &out[found], view ? &view[found] : NULL);
         if (got > 0)
             found++;
         else if (got < 0)

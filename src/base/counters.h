@@ -47,11 +47,18 @@ int rnl_counters_add(struct rnl_counters *, const char *prefix, const struct rnl
 /* Copies up to n pages of process pid to out and returns their number; 0 = none. RNL_ERR_SYSTEM: no such process, or no
  * permission; RNL_ERR_UNSUPPORTED: the page has another version. */
 int rnl_counters_read(int pid, struct rnl_counters_page *out, int n);
-/* The same, and fd[i], unless fd is NULL, is the descriptor of process pid that out[i] was behind. */
-int rnl_counters_find(int pid, struct rnl_counters_page *out, int *fd, int n);
-/* Copies to *page, which rnl_counters_find has copied before, what it has now, without a search among all descriptors
- * of process pid. Returns false if that page is no longer behind that descriptor: *page is undefined then. */
-bool rnl_counters_again(int pid, int fd, struct rnl_counters_page *page);
+/* A page of another process, mapped for reading. */
+struct rnl_counters_view {
+    const struct rnl_counters_page *at; /* NULL: none */
+    int fd;                             /* of its process, behind which it was found */
+};
+/* The same, but only pages that are sealed, so that they can be read whatever their process does: view[i] is that of
+ * out[i], until rnl_counters_unview. */
+int rnl_counters_find(int pid, struct rnl_counters_page *out, struct rnl_counters_view *view, int n);
+/* Copies to *page, which was copied from this view before, what it has now. Returns false if process pid, which may
+ * have ended or replaced its program, no longer has that page: *page is undefined then. */
+bool rnl_counters_again(int pid, const struct rnl_counters_view *view, struct rnl_counters_page *page);
+void rnl_counters_unview(struct rnl_counters_view *view);
 /* Returns the pid of a process in its own pid namespace, by which pages inherited over fork are told apart; 0 =
  * unknown. */
 uint32_t rnl_counters_inner_pid(int pid);

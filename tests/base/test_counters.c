@@ -139,7 +139,7 @@ static void the_page_is_sealed_and_closes_on_exec(void **state)
 /* A page made by hand. */
 static int fake_page(const void *content, size_t n, off_t size)
 {
-    int fd = memfd_create("runnel-counters", MFD_CLOEXEC);
+    int fd = memfd_create("runnel-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, size), 0);
     assert_int_equal(pwrite(fd, content, n, 0), n);
@@ -187,28 +187,47 @@ static void a_page_is_read_again_only_where_it_still_is(void **state)
 {
     struct rnl_counters c;
     struct rnl_counters_page out;
-    int at = -1;
+    struct rnl_counters_view view = {.at = NULL};
     (void)state;
     fill_head(&c);
     c.start_ns = 7;
     c.rank = 3;
     int fd = fake_page(&c, sizeof c, RNL_COUNTERS_BYTES);
-    assert_int_equal(rnl_counters_find(getpid(), &out, &at, 1), 1);
-    assert_int_equal(at, fd);
+    assert_int_equal(rnl_counters_find(getpid(), &out, &view, 1), 0); /* its owner could take it away */
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    assert_int_equal(rnl_counters_find(getpid(), &out, &view, 1), 1);
+    assert_int_equal(view.fd, fd);
     c.rank = 4;
     assert_int_equal(pwrite(fd, &c, sizeof c, 0), sizeof c);
-    assert_true(rnl_counters_again(getpid(), at, &out));
+    assert_true(rnl_counters_again(getpid(), &view, &out));
     assert_int_equal(out.core.rank, 4);
     c.start_ns++; /* another endpoint's */
     assert_int_equal(pwrite(fd, &c, sizeof c, 0), sizeof c);
-    assert_false(rnl_counters_again(getpid(), at, &out));
+    assert_false(rnl_counters_again(getpid(), &view, &out));
     out.core = c;
     c.pid++; /* another process's */
     assert_int_equal(pwrite(fd, &c, sizeof c, 0), sizeof c);
-    assert_false(rnl_counters_again(getpid(), at, &out));
+    assert_false(rnl_counters_again(getpid(), &view, &out));
     out.core = c;
-    close(fd);
-    assert_false(rnl_counters_again(getpid(), at, &out));
+    assert_true(rnl_counters_again(getpid(), &view, &out));
+    close(fd); /* as by exec, which clears nothing */
+    assert_false(rnl_counters_again(getpid(), &view, &out));
+    rnl_counters_unview(&view);
+}
+
+static void a_page_that_was_freed_is_told_from_the_next_one(void **state)
+{
+    struct rnl_counters_page out;
+    struct rnl_counters_view view = {.at = NULL};
+    struct rnl_counters *c = page_of(3);
+    (void)state;
+    assert_int_equal(rnl_counters_find(getpid(), &out, &view, 1), 1);
+    assert_true(rnl_counters_again(getpid(), &view, &out));
+    rnl_counters_free(c);
+    c = page_of(3); /* behind the same descriptor */
+    assert_false(rnl_counters_again(getpid(), &view, &out));
+    rnl_counters_unview(&view);
+    rnl_counters_free(c);
 }
 
 static void another_version_is_said(void **state)
@@ -318,6 +337,7 @@ int main(void)
         cmocka_unit_test(the_page_is_sealed_and_closes_on_exec),
         cmocka_unit_test(what_is_not_a_page_is_passed_by),
         cmocka_unit_test(a_page_is_read_again_only_where_it_still_is),
+        cmocka_unit_test(a_page_that_was_freed_is_told_from_the_next_one),
         cmocka_unit_test(another_version_is_said),
         cmocka_unit_test(an_older_page_lacks_the_later_items),
         cmocka_unit_test(counters_of_interfaces_are_not_trusted),
