@@ -57,7 +57,7 @@
 #include <uv.h>
 
 enum {
-    RNL_CONTROL_VERSION = 16,
+    RNL_CONTROL_VERSION = 17,
     RNL_CONTROL_FRAME_HEADER = 8,
     RNL_CONTROL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
     RNL_CONTROL_NOISE_MAX = 1 << 16,  /* bytes before the greeting */
@@ -199,6 +199,7 @@ int rnl_arrivals_unpack(struct rnl_unpack *, struct rnl_arrivals *out);
 struct rnl_rank_exit { /* how a rank has ended: by a signal, or with a status */
     uint32_t rank, signal, status, flags;
 };
+    uint32_t handler, stack_bytes; /* that overran its stack, as the rank said of itself; 0 bytes = none did */
 enum rnl_exit_flags {
     RNL_EXIT_BROKEN = 1,   /* it broke the protocol of its socket, and was killed for that */
     RNL_EXIT_VANISHED = 2, /* it joined, and ended without an exit code: by a signal or _exit */
@@ -210,7 +211,7 @@ static_assert(offsetof(struct rnl_job_spec, at) == 40 + 2 * RNL_JOB_KEY_BYTES, "
 static_assert(offsetof(struct rnl_host_info, address) == 48 && sizeof(struct rnl_host_address) == 32, "HERE");
 static_assert(offsetof(struct rnl_path_report, attempts) == 80, "PATHS");
 static_assert(offsetof(struct rnl_probe_failure, address) == 16 && sizeof(struct rnl_probe_attempt) == 28, "PROBED");
-static_assert(sizeof(struct rnl_rank_exit) == 16 && sizeof(struct rnl_word) == 40, "EXITED and WORD");
+static_assert(sizeof(struct rnl_rank_exit) == 24 && sizeof(struct rnl_word) == 40, "EXITED and WORD");
 
 /* ---- the stream, in a loop of libuv ---- */
 

@@ -249,12 +249,12 @@ static void slot_ended(struct rnl_node_agent *n, uint32_t rank)
     rnl_agent_exited(n->agent, rank, s->signal, s->status, s->exited_ns); /* first of all: peers wait for the news */
     rnl_node_cards_end(n, rank);
     receive_exec_failed(n);
-    const struct rnl_rank_exit x = {.rank = rank,
-                                    .signal = (uint32_t)s->signal,
-                                    .status = (uint32_t)s->status,
-                                    .flags = (s->broken ? RNL_EXIT_BROKEN : 0u) |
-                                             (s->vanished ? RNL_EXIT_VANISHED : 0u) |
-                                             (s->unserved ? RNL_EXIT_UNSERVED : 0u)};
+    struct rnl_rank_exit x = {.rank = rank,
+                              .signal = (uint32_t)s->signal,
+                              .status = (uint32_t)s->status,
+                              .flags = (s->broken ? RNL_EXIT_BROKEN : 0u) | (s->vanished ? RNL_EXIT_VANISHED : 0u) |
+                                       (s->unserved ? RNL_EXIT_UNSERVED : 0u)};
+    (void)rnl_agent_overran(n->agent, rank, &x.handler, &x.stack_bytes);
     rnl_control_send(&n->control, RNL_CONTROL_EXITED, &x, sizeof x);
     if ((s->signal != 0 || s->status != 0) && !rnl_node_agent_is(n, RNL_JOB_KEEP_GOING) && !n->terminated) {
         rnl_processes_signal(n, SIGTERM); /* the launcher will decide so, but a message later */

@@ -83,7 +83,7 @@ static void report(struct rnl_launcher *l, const struct rnl_rank_exit *x)
 {
     const char *then = l->job->keep_going ? "the others go on" : "ending the job";
     const char *name = x->signal != 0 ? sigdescr_np((int)x->signal) : NULL;
-    char how[160];
+    char how[160], why[160] = "";
     if (x->flags & RNL_EXIT_BROKEN && x->signal == SIGKILL)
         snprintf(how, sizeof how, " wrote garbage into its connection to the launcher");
     else if (x->flags & RNL_EXIT_VANISHED)
@@ -95,7 +95,12 @@ static void report(struct rnl_launcher *l, const struct rnl_rank_exit *x)
                  x->status == RNL_EXIT_NOT_FOUND
                      ? ", as a program does that lacks a shared library, or a script that lacks a command"
                      : "");
-    rnl_launcher_report(l, "rank %u on %s%s; %s", x->rank, rnl_nodes_host(l, x->rank), how, then);
+    if (x->stack_bytes > 0)
+        snprintf(why, sizeof why,
+                 ": its handler %u ran over its stack of %u KiB; keep large arrays in static or allocated memory, and "
+                 "recurse less there",
+                 x->handler, x->stack_bytes >> 10);
+    rnl_launcher_report(l, "rank %u on %s%s%s; %s", x->rank, rnl_nodes_host(l, x->rank), how, why, then);
 }
 
 void rnl_launcher_finished(struct rnl_launcher *l, uint32_t rank)

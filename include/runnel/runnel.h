@@ -220,7 +220,7 @@ RNL_PUBLIC RNL_CHECK int rnl_handler_stream(rnl_endpoint *ep, int id, rnl_stream
  * touch (si_addr), lies below its stack. Otherwise returns RNL_ERR_HANDLER, and leaves no record. ep may be NULL: any
  * endpoint of the calling thread, also those that FM, AM and the other interfaces keep. For the program's own
  * handler of SIGSEGV, which needs a stack of its own (sigaltstack), in the thread that calls the endpoint: it takes no
- * lock. The library itself handles no signal. */
+ * lock. The library's own one, in ranks of `runnel run`, is there only where a program has none (rnl_handler(3)). */
 RNL_PUBLIC int rnl_overrun(const rnl_endpoint *ep, const void *address);
 enum { RNL_IN_PLACE = 1 }; /* whole handler: no private copy of a long message; the peer is trusted not to change it */
 /* Registers a handler of whole messages in the same way. flags is 0 or RNL_IN_PLACE. */

@@ -148,6 +148,9 @@ struct rnl_env_ops {
     /* Shows these lines to whoever asks for the state of this process (base/notes.h), in place of those of the last
      * call. NULL = nobody can ask. */
     void (*show)(struct rnl_env *, const char *lines, size_t bytes);
+    /* Tells whoever started this process that `handler` has overrun its stack, which ends the process now. Called in a
+     * signal handler. NULL = nobody is there who could say it. */
+    void (*overran)(struct rnl_env *, uint32_t handler, uint32_t stack_bytes);
 };
 
 /* Introductions (runnel/meet.h), of an env whose peers come and go. No function waits; what comes of it are events. */

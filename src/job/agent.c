@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -166,6 +167,13 @@ static void found_gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
     rnl_membership_gone(a->members, rank, why, detail);
 }
 
+bool rnl_agent_overran(const struct rnl_agent *a, uint32_t rank, uint32_t *handler, uint32_t *stack_bytes)
+{
+    *handler = a->rank[rank].overran.handler;
+    *stack_bytes = a->rank[rank].overran.stack_bytes;
+    return *stack_bytes > 0;
+}
+
 bool rnl_agent_next_death(struct rnl_agent *a, struct rnl_agent_death *out)
 {
     for (uint32_t i = 0; a->found > 0 && i < a->size; i++) {
@@ -254,6 +262,9 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
         return rnl_membership_disconnect(a->members, rank, msg->u.peer.rank) < 0;
     case RNL_MSG_REPORT:
         return rnl_membership_report(a->members, rank, msg->u.report.wave, msg->u.report.activity) < 0;
+    case RNL_MSG_OVERRAN:
+        a->rank[rank].overran = msg->u.overran;
+        return 0;
     case RNL_MSG_LEAVE:
         if (!had_sent) {
             unjoin(a, rank);
@@ -432,6 +443,8 @@ void rnl_agent_exited(struct rnl_agent *a, uint32_t rank, int signal, int status
 {
     enum rnl_rank_state state = rnl_membership_state(a->members, rank);
     a->now_ns = now_ns;
+    if (signal == SIGSEGV && is_joined(a, rank) && a->rank[rank].sock >= 0)
+        receive_sock(a, rank); /* it may have said why */
     if (signal != 0)
         rnl_membership_gone(a->members, rank, RNL_DEATH_SIGNAL, signal);
     else

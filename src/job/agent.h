@@ -64,6 +64,9 @@ void rnl_agent_started(struct rnl_agent *, uint32_t rank, pid_t pid);
 /* Notes that the process of `rank` has ended: by a signal, or (signal 0) with an exit status. */
 void rnl_agent_exited(struct rnl_agent *, uint32_t rank, int signal, int status, uint64_t now_ns);
 
+/* Whether `rank`, which has ended, had said that a handler of it overran its stack. It is its word alone. */
+bool rnl_agent_overran(const struct rnl_agent *, uint32_t rank, uint32_t *handler, uint32_t *stack_bytes);
+
 /* Reads from /proc whether the process of `rank`, a rank of this host, lives and is not stopped. Meant to be called
  * every few seconds. */
 bool rnl_agent_runs(struct rnl_agent *, uint32_t rank, uint64_t now_ns);

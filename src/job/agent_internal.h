@@ -26,14 +26,15 @@ struct agent_rank {
     uint64_t hung_up_ns, refused_ns; /* when its socket was found closed; since when sending fails, 0 = it does not */
     uint64_t stopped_ns;             /* since when its process has been found stopped; 0 = it was not the last time */
     struct agent_reply *first, *last;
-    uint32_t interest; /* the EPOLL* events watched on sock */
-    bool hung_up;      /* its socket is closed, and the exit of its process should follow */
-    uint8_t rounds;    /* how often the wait for that exit was prolonged */
-    bool has_sent;     /* it has sent something since it joined */
-    bool broken;       /* the next step declares it broken */
-    int32_t sys_errno; /* the system error for which it is declared broken; 0 = it broke the protocol */
-    bool retry;        /* sending to it failed and is to be tried again at the deadline */
-    bool found;        /* its death, with `why` and `detail`, is to be reported to the launcher */
+    uint32_t interest;              /* the EPOLL* events watched on sock */
+    bool hung_up;                   /* its socket is closed, and the exit of its process should follow */
+    uint8_t rounds;                 /* how often the wait for that exit was prolonged */
+    struct rnl_msg_overran overran; /* what it said of a stack; stack_bytes 0 = nothing */
+    bool has_sent;                  /* it has sent something since it joined */
+    bool broken;                    /* the next step declares it broken */
+    int32_t sys_errno;              /* the system error for which it is declared broken; 0 = it broke the protocol */
+    bool retry;                     /* sending to it failed and is to be tried again at the deadline */
+    bool found;                     /* its death, with `why` and `detail`, is to be reported to the launcher */
     int32_t why, detail;
 };
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -292,6 +293,16 @@ static int client_disconnect(struct rnl_env *env, uint32_t rank, int why)
     return status < 0 ? status : send_msg(rnl_client_of(env), &msg, 0);
 }
 
+/* Called in a signal handler. A message that finds no room is left out. */
+static void client_overran(struct rnl_env *env, uint32_t handler, uint32_t stack_bytes)
+{
+    const struct client *c = rnl_client_of(env);
+    const struct rnl_msg msg = {.kind = RNL_MSG_OVERRAN, .u.overran = {handler, stack_bytes}};
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    if (getpid() == c->base.owner)
+        (void)!send(c->sock, bytes, rnl_msg_encode(&msg, bytes), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 /* ---- other hosts ---- */
 
 static bool address(struct rnl_env *env, uint32_t rank, const uint8_t ip[16], uint32_t scope,
@@ -404,6 +415,7 @@ static const struct rnl_env_ops client_ops = {
     .alternate_address = client_alternate,
     .liveness = client_liveness,
     .host_of = client_host_of,
+    .overran = client_overran,
 };
 
 /* Sends HELLO over the bootstrap socket, with one end of a new pair of sockets. */

@@ -20,14 +20,14 @@ static_assert(offsetof(struct rnl_event, incarnation) == 8 && offsetof(struct rn
 
 /* 1 + the bytes of each body; 0 = there is no such kind. */
 static const uint8_t body_and_1[RNL_MSG_KINDS] = {
-    [RNL_MSG_HELLO] = 1 + 8,   [RNL_MSG_SEGMENT] = 1 + 16, [RNL_MSG_HAVE] = 1 + 8,      [RNL_MSG_DISCONNECT] = 1 + 8,
-    [RNL_MSG_REPORT] = 1 + 16, [RNL_MSG_LEAVE] = 1 + 0,    [RNL_MSG_WELCOME] = 1 + 128, [RNL_MSG_REJECTED] = 1 + 16,
-    [RNL_MSG_REPLY] = 1 + 16,  [RNL_MSG_EVENT] = 1 + 32};
+    [RNL_MSG_HELLO] = 1 + 8,     [RNL_MSG_SEGMENT] = 1 + 16, [RNL_MSG_HAVE] = 1 + 8,    [RNL_MSG_DISCONNECT] = 1 + 8,
+    [RNL_MSG_REPORT] = 1 + 16,   [RNL_MSG_LEAVE] = 1 + 0,    [RNL_MSG_OVERRAN] = 1 + 8, [RNL_MSG_WELCOME] = 1 + 128,
+    [RNL_MSG_REJECTED] = 1 + 16, [RNL_MSG_REPLY] = 1 + 16,   [RNL_MSG_EVENT] = 1 + 32};
 static_assert(sizeof(struct rnl_msg_hello) == 8 && sizeof(struct rnl_msg_segment) == 16 &&
-                  sizeof(struct rnl_msg_peer) == 8 && sizeof(struct rnl_msg_report) == 16 &&
-                  sizeof(struct rnl_msg_welcome) == 128 && sizeof(struct rnl_msg_rejected) == 16 &&
-                  sizeof(struct rnl_msg_reply) == 16 && sizeof(struct rnl_event) == 32 &&
-                  HEADER_BYTES + sizeof(struct rnl_msg_welcome) == RNL_MSG_BYTES_MAX,
+                  sizeof(struct rnl_msg_peer) == 8 && sizeof(struct rnl_msg_overran) == 8 &&
+                  sizeof(struct rnl_msg_report) == 16 && sizeof(struct rnl_msg_welcome) == 128 &&
+                  sizeof(struct rnl_msg_rejected) == 16 && sizeof(struct rnl_msg_reply) == 16 &&
+                  sizeof(struct rnl_event) == 32 && HEADER_BYTES + sizeof(struct rnl_msg_welcome) == RNL_MSG_BYTES_MAX,
               "bodies as above");
 
 unsigned rnl_msg_fds(const struct rnl_msg *msg)
@@ -107,6 +107,8 @@ static int good_body(const struct rnl_msg *m, uint32_t ranks)
     case RNL_MSG_REPORT:
     case RNL_MSG_LEAVE:
         return 1;
+    case RNL_MSG_OVERRAN:
+        return m->u.overran.handler <= UINT16_MAX && m->u.overran.stack_bytes > 0;
     case RNL_MSG_WELCOME:
         return good_welcome(&m->u.welcome);
     case RNL_MSG_REJECTED:

@@ -19,6 +19,7 @@
  *   DISCONNECT | rank 4 | 0 4 |                      rank broke the protocol; it gets the event that the sender died
  *   REPORT     | wave 8 | activity 8 |
  *   LEAVE
+ *   OVERRAN    | handler 4 | stack bytes 4 |        that handler has overrun its stack; the process ends by SIGSEGV
  *   agent to rank
  *   WELCOME    | magic 4 | version 4 | rank 4 | size 4 | incarnation 8 | flags 4 | cards 4 | key 32 | host 64 |
  *                                                    with status page and doorbells; with NETWORK also a UDP socket;
@@ -41,7 +42,7 @@
 
 enum {
     RNL_PROTO_MAGIC = 0x4a4c4e52, /* "RNLJ" */
-    RNL_PROTO_VERSION = 10,
+    RNL_PROTO_VERSION = 11,
 
     RNL_JOB_KEY_BYTES = 32,
     RNL_JOB_HOST_BYTES = 64,
@@ -57,6 +58,7 @@ enum rnl_msg_kind {
     RNL_MSG_DISCONNECT,
     RNL_MSG_REPORT,
     RNL_MSG_LEAVE,
+    RNL_MSG_OVERRAN,
     RNL_MSG_WELCOME = 16,
     RNL_MSG_REJECTED,
     RNL_MSG_REPLY,
@@ -84,6 +86,9 @@ struct rnl_msg_segment {
 struct rnl_msg_report {
     uint64_t wave, activity;
 };
+struct rnl_msg_overran {
+    uint32_t handler, stack_bytes;
+};
 struct rnl_msg_welcome {
     uint32_t magic, version;
     uint32_t rank, size;
@@ -109,6 +114,7 @@ struct rnl_msg {
         struct rnl_msg_segment segment;
         struct rnl_msg_peer peer;
         struct rnl_msg_report report;
+        struct rnl_msg_overran overran;
         struct rnl_msg_welcome welcome;
         struct rnl_msg_rejected rejected;
         struct rnl_msg_reply reply;

@@ -2,6 +2,7 @@
  *
  * run.c - runs handlers. The handler of a message that has arrived whole runs on the caller's stack. Any other runs
  * on a coroutine, and is resumed when the bytes that it waits for have arrived. */
+#include "base/segv.h"
 #include "stream/barrier.h"
 #include "stream/stream_internal.h"
 
@@ -113,6 +114,17 @@ static void returned(struct rnl_endpoint *ep, struct rnl_stream *s)
         ep->work.quit = 1;
 }
 
+/* Makes s the stream whose handler this thread runs on a stack of its own, and returns the one that was it: that of
+ * another endpoint, whose handler has called this one. */
+static const struct rnl_stream *enter_own_stack(const struct rnl_stream *s)
+{
+    const struct rnl_stream *outer = rnl_stream_on_own_stack;
+    if (s->ep->env->ops->overran)
+        rnl_segv_watch(rnl_stream_overran);
+    rnl_stream_on_own_stack = s;
+    return outer;
+}
+
 int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h)
 {
     struct rnl_coro *co;
@@ -128,8 +140,7 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     s->drop = (h->flags & RNL_HANDLER_DROP) != 0;
     ep->fast.in_handler = 1u + s->lane;
     ep->work.running = s;
-    const struct rnl_stream *outer = rnl_stream_on_own_stack; /* of another endpoint, whose handler calls this one */
-    rnl_stream_on_own_stack = s;
+    const struct rnl_stream *outer = enter_own_stack(s);
     int status = rnl_coro_start(ep->coros, entry, s, &co);
     rnl_stream_on_own_stack = outer;
     ep->work.running = NULL;
@@ -157,8 +168,7 @@ static void resume(struct rnl_endpoint *ep, struct rnl_stream *s)
     s->state = RNL_STREAM_RUNNING;
     ep->fast.in_handler = 1u + s->lane;
     ep->work.running = s;
-    const struct rnl_stream *outer = rnl_stream_on_own_stack;
-    rnl_stream_on_own_stack = s;
+    const struct rnl_stream *outer = enter_own_stack(s);
     int again = rnl_coro_resume(s->coro);
     rnl_stream_on_own_stack = outer;
     ep->work.running = NULL;

@@ -147,6 +147,9 @@ RNL_INLINE void rnl_stream_setup(struct rnl_stream *s, const unsigned char *at, 
 
 /* The stream whose handler this thread runs on a stack of its own, of whatever endpoint, or NULL. */
 extern _Thread_local const struct rnl_stream *rnl_stream_on_own_stack;
+/* Tells the launcher, if there is one, of the handler of this thread that has overrun its stack at `address`, if one
+ * has. For a handler of SIGSEGV. */
+void rnl_stream_overran(const void *address);
 /* Run the handler of a message that has arrived whole, on the caller's stack. Return 1 if it returned RNL_QUIT. */
 int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
 bool rnl_stream_run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf,

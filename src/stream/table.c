@@ -56,6 +56,16 @@ int rnl_overrun(const rnl_endpoint *ep, const void *address)
     return s && s->coro && rnl_coro_guards(s->coro, address) ? s->handler : RNL_ERR_HANDLER;
 }
 
+void rnl_stream_overran(const void *address)
+{
+    const int handler = rnl_overrun(NULL, address);
+    if (handler < 0)
+        return;
+    struct rnl_env *env = rnl_stream_on_own_stack->ep->env;
+    if (env->ops->overran)
+        env->ops->overran(env, (uint32_t)handler, RNL_STACK_BYTES);
+}
+
 #define RAISE_HANDLERS "raise rnl_options.handlers, up to 65536"
 
 int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handler *h)

@@ -44,6 +44,7 @@ static const struct {
     {RNL_FROM_AGENT,
      {.kind = RNL_MSG_WELCOME,
       .u.welcome = {.size = JOB, .incarnation = 9, .flags = RNL_WELCOME_NETWORK, .cards = 4, .host = "driver"}}},
+    {RNL_FROM_RANK, {.kind = RNL_MSG_OVERRAN, .u.overran = {.handler = 7, .stack_bytes = 65536}}},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -124,7 +125,9 @@ static const struct {
              WRONG(10, event.why, RNL_DEATH_HOST + 1),
              WRONG(10, event.kind, RNL_EVENT_JOB_GONE),
              WRONG(11, event.detail, 1),
-             WRONG(14, peer.zero, 1)};
+             WRONG(14, peer.zero, 1),
+             WRONG(17, overran.handler, 65536),
+             WRONG(17, overran.stack_bytes, 0)};
 
 static void wrong_fields_are_refused(void **state)
 {

@@ -8,7 +8,13 @@
  *   took     rank 1 ends without FM_finalize, but has taken everything in
  *   held     a handler of rank 0 holds a message open which the program may not take for its own
  *   number   rank 0 waits for a message whose sender took another number, until it is killed
- *   full     rank 0 sends to rank 1, which takes nothing in, until it is killed */
+ *   full     rank 0 sends to rank 1, which takes nothing in, until it is killed
+ *   deep     a handler of rank 0 that waits for the rest of its message runs over its stack
+ *   astray   such a handler writes to where nothing is
+ *   signals  the same as `deep`, but the program has a handler of SIGSEGV itself, installed before
+ *   signals_late  or installed when the handler runs already */
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +22,7 @@
 
 #include "multi/fm_check.h"
 #include "runnel/fm.h"
+#include "runnel/runnel.h"
 
 enum { MAIN = 1, BACK, DONE, NEVER };
 
@@ -140,6 +147,84 @@ static void full(void)
         send(1, DONE);
 }
 
+/* ---- handlers that SIGSEGV ends ---- */
+
+static bool goes_deep, handles_late;
+
+static unsigned deep(unsigned more)
+{
+    volatile unsigned char frame[4096];
+    frame[0] = (unsigned char)more;
+    return more == 0 ? frame[0] : deep(more - 1) + frame[0];
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    (void)signal, (void)context;
+    _exit(rnl_overrun(NULL, info->si_addr) == MAIN ? 9 : 10);
+}
+
+static void handle_faults(void)
+{
+    static unsigned char stack[1 << 16];
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    const struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    CHECK(sigaltstack(&own, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0);
+}
+
+static int on_half(FM_stream *s, unsigned from)
+{
+    static int *volatile nowhere;
+    char half[500];
+    (void)from;
+    FM_receive(half, s, sizeof half);
+    FM_receive(half, s, sizeof half); /* suspends it */
+    if (handles_late)
+        handle_faults();
+    if (goes_deep)
+        dones += deep(1000);
+    else
+        *nowhere = 1;
+    return FM_CONTINUE;
+}
+
+static void in_a_handler(void)
+{
+    static const char half[500];
+    FM_register_handler(MAIN, on_half);
+    FM_register_handler(DONE, on_done);
+    if (me == 1) {
+        FM_stream *s = FM_begin_message(0, 2 * sizeof half, MAIN);
+        FM_send_piece(s, half, sizeof half);
+        await_dones(1); /* rank 0 has its first half by then */
+        FM_send_piece(s, half, sizeof half);
+        FM_end_message(s);
+    } else {
+        for (unsigned i = 0; i < 100; i++)
+            (void)FM_wait(1000);
+        send(1, DONE);
+    }
+    FM_finalize();
+}
+
+static void goes_deep_there(void)
+{
+    goes_deep = true;
+    in_a_handler();
+}
+
+static void signals(void)
+{
+    handle_faults();
+    goes_deep_there();
+}
+
+static void signals_late(void)
+{
+    handles_late = true;
+    goes_deep_there();
+}
+
 /* Who ends in the middle leaves things behind: no leak check after exit. */
 static void leave(int status, void *arg)
 {
@@ -152,8 +237,16 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"dropped", dropped}, {"forgets", forgets}, {"took", took},
-                 {"held", held},       {"number", number},   {"full", full}};
+    } cases[] = {{"dropped", dropped},
+                 {"forgets", forgets},
+                 {"took", took},
+                 {"held", held},
+                 {"number", number},
+                 {"full", full},
+                 {"deep", goes_deep_there},
+                 {"astray", in_a_handler},
+                 {"signals", signals},
+                 {"signals_late", signals_late}};
     on_exit(leave, NULL);
     FM_initialize();
     me = check_rank = FM_nodeid;

@@ -70,6 +70,14 @@ says 'who leaves without FM_finalize what was sent to it: FM_finalize tells' 70 
     '^runnel: rank 0: rank 1 has not said that it took in all .* exited with status 0 without closing its endpoint' 2 forgets
 says 'who leaves without FM_finalize and owes nothing: the others finish' 0 '' 3 took
 run 'a message that a suspended handler holds open is no error of the program' 3 fm_wrong held
+if [ $sanitized = no ]; then # which tell of it themselves
+    says 'a handler that runs over its stack is named, with its stack and a remedy' 139 \
+        '^runnel: rank 0 on .* was killed by signal 11 \(.*\): its handler 1 ran over its stack of 64 KiB; keep large arrays' 2 deep
+    says 'any other fault of a handler is called nothing else' 139 \
+        '^runnel: rank 0 on .* was killed by signal 11 \([A-Za-z ]*\); ending' 2 astray
+    says 'a program that handles SIGSEGV keeps it' 9 '^runnel: rank 0 on .* exited with status 9; ending' 2 signals
+    says '... also if it does so later' 9 '^runnel: rank 0 on .* exited with status 9; ending' 2 signals_late
+fi
 run 'pieces of the two sides are independent' 2 fm_semantics pieces
 run 'any thread may call after FM_THREADS' 2 fm_semantics threads
 run 'any thread of four ranks may call' 4 fm_semantics threads
