@@ -165,6 +165,7 @@ enum rnl_job_flags {
 struct rnl_job_spec {
     uint32_t size, host, hosts, flags, arguments, variables;
     uint64_t stopped_after_ns;               /* UINT64_MAX = never */
+    uint64_t silence_ms;                     /* for ranks that ask for none of their own; 0 = the default */
     uint64_t number;                         /* at random, to tell jobs apart */
     unsigned char key[RNL_JOB_KEY_BYTES];    /* the key of the job, which ranks have, too */
     unsigned char agents[RNL_JOB_KEY_BYTES]; /* the key of datagrams between agents, which no rank has */
@@ -198,8 +199,8 @@ int rnl_arrivals_unpack(struct rnl_unpack *, struct rnl_arrivals *out);
 
 struct rnl_rank_exit { /* how a rank has ended: by a signal, or with a status */
     uint32_t rank, signal, status, flags;
-};
     uint32_t handler, stack_bytes; /* that overran its stack, as the rank said of itself; 0 bytes = none did */
+};
 enum rnl_exit_flags {
     RNL_EXIT_BROKEN = 1,   /* it broke the protocol of its socket, and was killed for that */
     RNL_EXIT_VANISHED = 2, /* it joined, and ended without an exit code: by a signal or _exit */
@@ -207,7 +208,7 @@ enum rnl_exit_flags {
 };
 
 static_assert(sizeof(struct rnl_job_host) == RNL_JOB_HOST_BYTES + 8, "a host of JOB");
-static_assert(offsetof(struct rnl_job_spec, at) == 40 + 2 * RNL_JOB_KEY_BYTES, "the first part of JOB");
+static_assert(offsetof(struct rnl_job_spec, at) == 48 + 2 * RNL_JOB_KEY_BYTES, "the first part of JOB");
 static_assert(offsetof(struct rnl_host_info, address) == 48 && sizeof(struct rnl_host_address) == 32, "HERE");
 static_assert(offsetof(struct rnl_path_report, attempts) == 80, "PATHS");
 static_assert(offsetof(struct rnl_probe_failure, address) == 16 && sizeof(struct rnl_probe_attempt) == 28, "PROBED");

@@ -31,6 +31,7 @@ struct rnl_launch {
     uint64_t timeout_ns;       /* 0 = none */
     const char *timeout_text;  /* as it was given */
     uint64_t stopped_after_ns; /* a rank that has been stopped for so long is killed; UINT64_MAX = none is */
+    uint32_t silence_ms;       /* for ranks that ask for no time of their own; 0 = the default */
     char **argv;               /* the program and its arguments, NULL at the end */
     /* -- ranks that are expected instead of spawned: rendezvous.h -- */
     bool expected;

@@ -121,6 +121,7 @@ static int make_agent(struct rnl_node_agent *n)
     const bool alone = n->spec.hosts == 1;
     struct rnl_agent_options opt = {.size = size,
                                     .keep_going = rnl_node_agent_is(n, RNL_JOB_KEEP_GOING),
+                                    .silence_ms = (uint32_t)n->spec.silence_ms,
                                     .publish = alone ? NULL : send_word,
                                     .arg = n,
                                     .first = alone ? 0 : n->first,

@@ -256,15 +256,16 @@ static void on_probe_events(uv_poll_t *handle, int status, int events)
     const uint64_t now = rnl_now_ns();
     unsigned char bits[RNL_JOB_RANKS_MAX / 8];
     uint32_t host;
+    uint64_t when;
     (void)status;
     (void)events;
     if (n->phase == RNL_NODE_AGENT_PROBING || !n->agent)
         return; /* the work that follows takes it in */
     rnl_host_probe_step(n->probe, now);
-    while (rnl_host_probe_attested(n->probe, &host, bits, sizeof bits))
+    while (rnl_host_probe_attested(n->probe, &host, bits, sizeof bits, &when))
         for (uint32_t i = 0; i < n->spec.at[host].count; i++)
             if (bits[i / 8] >> i % 8 & 1)
-                rnl_agent_attest(n->agent, n->spec.at[host].first + i, now);
+                rnl_agent_attest(n->agent, n->spec.at[host].first + i, when);
 }
 
 /* Who only computes is not to be taken for dead, by ranks of this host either. */
@@ -285,8 +286,11 @@ static void on_attest(uv_timer_t *timer)
 void rnl_node_network_attest(struct rnl_node_agent *n)
 {
     (void)uv_timer_stop(&n->probe_timer);
+    /* What is heard is up to two periods old, three if a datagram is lost: less than a silence that makes one dead. */
+    const uint64_t usual_ms = (uint64_t)1000 * RNL_HOST_PROBE_ATTEST_EVERY_S, silence_ms = n->spec.silence_ms;
+    const uint64_t every_ms = silence_ms && silence_ms / 4 < usual_ms ? silence_ms / 4 : usual_ms;
     if (n->sockets)
-        rnl_timer_start(&n->attest, on_attest, 0, (uint64_t)1000 * RNL_HOST_PROBE_ATTEST_EVERY_S);
+        rnl_timer_start(&n->attest, on_attest, 0, every_ms);
 }
 
 /* ---- addresses ---- */

@@ -378,6 +378,7 @@ static int fill_spec(struct rnl_launcher *l)
                (job->rings ? RNL_JOB_RINGS : 0u) | (job->cards ? RNL_JOB_CARDS : 0u) | (job->mpi ? RNL_JOB_MPI : 0u) |
                (local && l->input.over ? RNL_JOB_OWN_INPUT : 0u);
     s->stopped_after_ns = job->stopped_after_ns;
+    s->silence_ms = job->silence_ms;
     s->folder = local ? here : l->folder;
     s->argv = job->expected ? none : job->argv;
     s->environment = environ;

@@ -31,12 +31,13 @@ enum {
     OPT_FAN_OUT,
     OPT_TRANSPORT,
     OPT_STOPPED_AFTER,
+    OPT_SILENCE,
     OPT_WAIT_FOR,
     OPT_RENDEZVOUS,
     OPT_ADDRESS
 };
 static const double longest_timeout_s = 1e9;
-enum { FAN_OUT = 16 };
+enum { FAN_OUT = 16, SILENCE_LEAST_MS = 100 /* as of rnl_options */, SILENCE_MOST_MS = 86400 * 1000 };
 
 /* argp sorts by the last number, then by name. */
 static const struct argp_option options[] = {
@@ -51,6 +52,8 @@ static const struct argp_option options[] = {
     {"tag-output", OPT_TAG, NULL, 0, "Put the rank before each line of output", 0},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
     {"stopped-after", OPT_STOPPED_AFTER, "SECONDS", 0, "Kill a process that has been stopped for this time", 0},
+    {"silence", OPT_SILENCE, "SECONDS", 0, "A process of another host that is silent for so long is dead (default: 30)",
+     0},
     {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
     {"mpi", OPT_MPI, NULL, 0, "The program is one of MPI, though it may not look like it: a script", 0},
     {"env", 'x', "NAME[=VALUE]", 0, "Pass this variable of the environment (give it this value first)", 0},
@@ -213,6 +216,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_STOPPED_AFTER:
         job->stopped_after_ns = seconds("--stopped-after", arg, state);
         break;
+    case OPT_SILENCE: {
+        const uint64_t ms = seconds("--silence", arg, state) / 1000000;
+        if (ms < SILENCE_LEAST_MS || ms > SILENCE_MOST_MS)
+            argp_error(state, "--silence takes seconds from %.1f to %d, not '%s'", SILENCE_LEAST_MS / 1e3,
+                       SILENCE_MOST_MS / 1000, arg);
+        job->silence_ms = (uint32_t)ms;
+        break;
+    }
     case 'x':
         variable(arg, state);
         break;

@@ -206,6 +206,7 @@ struct rnl_meet_ops {
 
 struct rnl_env_facts {
     uint32_t cpus, page_bytes;
+    uint32_t silence_ms;      /* of the job, for endpoints that ask for none of their own; 0 = the default */
     uint8_t have_membarrier;  /* registered and working, so senders need no fence */
     uint8_t wide_copy;        /* enum rnl_copy_wide, base/copy.h */
     uint8_t keep_going;       /* the job continues after a death */

@@ -37,9 +37,10 @@ int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
     return 0;
 }
 
-/* Copies the options, with defaults for a job of `size` ranks where they leave something open. */
-static int complete(const struct rnl_options *opt, uint32_t size, struct rnl_options *out)
+/* Copies the options, with the job's and the library's defaults where they leave something open. */
+static int complete(const struct rnl_options *opt, const struct rnl_env *env, struct rnl_options *out)
 {
+    const uint32_t size = env->size;
     int status = rnl_ep_check(opt, size);
     if (status < 0)
         return status;
@@ -51,7 +52,7 @@ static int complete(const struct rnl_options *opt, uint32_t size, struct rnl_opt
     if (out->stacks == 0)
         out->stacks = size > DEFAULT_STACKS ? size : DEFAULT_STACKS;
     if (out->silence_ms == 0)
-        out->silence_ms = DEFAULT_SILENCE_MS;
+        out->silence_ms = env->facts.silence_ms ? env->facts.silence_ms : DEFAULT_SILENCE_MS;
     if (out->receive_budget == 0)
         out->receive_budget = DEFAULT_BUDGET > (uint64_t)size * RNL_GRANT_MIN * 128
                                   ? DEFAULT_BUDGET
@@ -72,7 +73,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
 {
     struct rnl_options o;
     struct rnl_endpoint *ep;
-    int status = complete(opt, env->size, &o);
+    int status = complete(opt, env, &o);
     if (status < 0)
         return status;
 

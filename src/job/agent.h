@@ -31,6 +31,7 @@ struct rnl_agent_cards { /* the cards of a rank */
 struct rnl_agent_options {
     uint32_t size; /* ranks, 1 .. RNL_JOB_RANKS_MAX */
     int keep_going;
+    uint32_t silence_ms; /* for ranks that ask for no time of their own (rnl_options); 0 = the default */
     char host[RNL_JOB_HOST_BYTES];
     unsigned char key[RNL_JOB_KEY_BYTES];
     /* -- with a network: both or none -- */

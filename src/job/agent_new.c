@@ -67,6 +67,7 @@ static int make_pages(struct rnl_agent *a, const struct rnl_agent_options *opt)
         return status;
     a->status->magic = RNL_STATUS_MAGIC;
     a->status->version = RNL_STATUS_VERSION;
+    a->status->silence_ms = opt->silence_ms;
     a->status->size = a->size;
     for (uint32_t i = 0; i < a->size; i++) {
         struct rnl_status_rank *s = &a->status->rank[i];

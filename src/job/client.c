@@ -502,6 +502,7 @@ static int take_welcome(struct client *c, const struct rnl_msg_welcome *w, struc
         status = map_pages(c, w->size, p->fds);
     if (status < 0)
         return status;
+    env->facts.silence_ms = c->status->silence_ms;
     env->event_seq = &c->status->rank[w->rank].news;
     env->bell = &c->bells[w->rank];
     c->networked = (w->flags & RNL_WELCOME_NETWORK) != 0;

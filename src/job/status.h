@@ -4,10 +4,10 @@
  * read-only. It tells ranks that events wait in their sockets, where the datagrams of each rank go, and shows tools the
  * state of the job.
  *
- *   0       4         8      12          64                    one record a rank, from 128 on
- *   +-------+---------+------+-----------+---------------------+
- *   | magic | version | size | 0         | 0                   |
- *   +-------+---------+------+-----------+---------------------+
+ *   0       4         8      12           16                   one record a rank, from 128 on
+ *   +-------+---------+------+------------+--------------------+
+ *   | magic | version | size | silence_ms | 0                  |
+ *   +-------+---------+------+------------+--------------------+
  *   record of 192: | news 4 | state 4 | incarnation 8 | why 4 | detail 4 | pid 4 | 0 4 | liveness 8 |
  *                  | address 24 | further IP addresses 3 * 16 | host 4 | same kernel 4 | cards 4 * 6 | 0 48 |
  *
@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RNL_STATUS_MAGIC = 0x534c4e52 /* "RNLS" */, RNL_STATUS_VERSION = 4, RNL_RANK_ALTERNATES = 3 };
+enum { RNL_STATUS_MAGIC = 0x534c4e52 /* "RNLS" */, RNL_STATUS_VERSION = 5, RNL_RANK_ALTERNATES = 3 };
 
 struct rnl_rank_location {
     struct rnl_socket_addr at;
@@ -50,7 +50,8 @@ struct rnl_status_rank {
 };
 struct rnl_status_page {
     uint32_t magic, version, size;
-    unsigned char zero[116];
+    uint32_t silence_ms; /* of the job, for ranks that ask for none of their own; 0 = the default */
+    unsigned char zero[112];
     struct rnl_status_rank rank[];
 };
 static_assert(sizeof(struct rnl_status_rank) == 192, "status record");

@@ -97,7 +97,28 @@ bool rnl_remote_all_read(struct rnl_remote_conn *rc)
     return true;
 }
 
-static void look_at_state(struct rnl_remote_conn *rc)
+/* Whether the peer acknowledges nothing of what it is sent for as long as makes a silent one dead. Its own packets may
+ * arrive meanwhile: then the way to it is cut and the one from it is not. Each step counts for at most a turn that is
+ * a little late, since this process may not have run. */
+static bool is_cut_off(struct rnl_remote_conn *rc, uint64_t now_ns)
+{
+    const struct rnl_flow_config *config = rc->flow.config;
+    const uint64_t stuck_ns = rnl_flow_stuck_ns(&rc->flow, now_ns);
+    const uint64_t late_ns = config->max_pto_ns + config->suspect_ns / 8, passed_ns = now_ns - rc->cut_at_ns;
+    rc->cut_at_ns = now_ns;
+    rc->cut_ns += passed_ns < late_ns ? passed_ns : late_ns;
+    if (rc->cut_ns > stuck_ns)
+        rc->cut_ns = stuck_ns;
+    if (!config->dead_ns || rc->cut_ns < config->dead_ns)
+        return false;
+    rnl_remote_attest(rc, now_ns);
+    const uint64_t attested_ns = rc->flow.attested_ns;
+    if (now_ns - attested_ns < rc->cut_ns)
+        rc->cut_ns = now_ns - attested_ns;
+    return rc->cut_ns >= config->dead_ns;
+}
+
+static void look_at_state(struct rnl_remote_conn *rc, uint64_t now_ns)
 {
     switch (rnl_flow_state(&rc->flow)) {
     case RNL_FLOW_DRAINING:
@@ -111,7 +132,8 @@ static void look_at_state(struct rnl_remote_conn *rc)
         rnl_remote_lose(rc, RNL_DEATH_SILENT);
         break;
     default:
-        break;
+        if (RNL_UNLIKELY(rc->flow.timeouts || rc->cut_ns) && is_cut_off(rc, now_ns))
+            rnl_remote_lose(rc, RNL_DEATH_SILENT);
     }
 }
 
@@ -145,7 +167,7 @@ bool rnl_remote_output(struct rnl_remote_conn *rc, uint64_t backlog, uint64_t no
     if (stripes && rc->paths->stripes)
         more |= rnl_remote_stripes_turn(rc, last, now_ns, &due_ns);
     if (!rc->closed)
-        look_at_state(rc);
+        look_at_state(rc, now_ns);
     if (!rc->has_flow)
         return false;
     rnl_remote_due(rc, due_ns);

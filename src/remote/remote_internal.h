@@ -82,6 +82,7 @@ struct rnl_remote_conn {
     int8_t lost_why;           /* enum rnl_death_reason of the event RNL_REMOTE_LOST */
     struct rnl_hs_peer hs;
     struct rnl_flow flow;
+    uint64_t cut_ns, cut_at_ns;     /* how long it has acknowledged nothing while this side looked, at that time */
     struct rnl_path path;           /* of this peer alone, since nobody knows which peers are equally far */
     struct rnl_remote_paths *paths; /* NULL: the peer has one address */
     char *why;                      /* sentence: why no connection came about, or ended; NULL = not known */

@@ -259,6 +259,30 @@ static void who_only_acknowledges_moves_too(void **state)
     close_them(&f);
 }
 
+/* The only way to the peer dies, and the way from it does not: its packets come as before, and acknowledge nothing. */
+static void who_is_heard_and_not_reached_is_dead_in_time(void **state)
+{
+    struct fixture f;
+    struct rnl_peer_info info = {0};
+    (void)state;
+    open_them(&f, "", 1, 1000 * MS);
+    talk(&f, 5, 5, 10000);
+    test_wires_address(f.wires, 1, 0, 0, 1);
+    const uint64_t since = test_wires_now_ns(f.wires);
+    send_next(&f.side[0]);
+    while (info.state != RNL_PEER_DEAD && test_wires_now_ns(f.wires) - since < 5000 * MS) {
+        if (f.side[1].ep->peer[0].state < RNL_PEER_IS_DYING)
+            send_next(&f.side[1]);
+        look_for(&f, 5);
+        assert_int_equal(rnl_peer(f.side[0].ep, 1, &info), 0);
+    }
+    assert_int_equal(info.reason, RNL_DEATH_SILENT);
+    assert_in_range(test_wires_now_ns(f.wires) - since, 1000 * MS, 1500 * MS); /* as rnl_open(3) promises */
+    assert_true(f.side[0].came > 5);
+    (void)test_hub_close(&f.h);
+    test_wires_free(f.wires);
+}
+
 /* The peer sends from its second address for good, since ours is dead for it; what we send to its first arrives. */
 static void who_hears_from_elsewhere_asks_seldom(void **state)
 {
@@ -537,6 +561,7 @@ int main(void)
         cmocka_unit_test(who_hears_from_elsewhere_does_not_wait_for_timeouts),
         cmocka_unit_test(what_a_card_says_of_its_link_is_a_hint),
         cmocka_unit_test(who_only_acknowledges_moves_too),
+        cmocka_unit_test(who_is_heard_and_not_reached_is_dead_in_time),
         cmocka_unit_test(who_hears_from_elsewhere_asks_seldom),
         cmocka_unit_test(a_connection_begins_at_an_address_that_works),
         cmocka_unit_test(it_says_so_at_its_other_address),

@@ -99,6 +99,7 @@ static void a_job_survives_and_a_bent_one_is_refused_or_sound(void **state)
                              .argv = argv,
                              .environment = environment,
                              .stopped_after_ns = 77,
+                             .silence_ms = 78,
                              .key = {1, 2, 3},
                              .agents = {4, 5}},
                         back;
@@ -114,6 +115,7 @@ static void a_job_survives_and_a_bent_one_is_refused_or_sound(void **state)
     assert_memory_equal(back.key, b.key, sizeof b.key);
     assert_memory_equal(back.agents, b.agents, sizeof b.agents);
     assert_true(back.stopped_after_ns == b.stopped_after_ns);
+    assert_true(back.silence_ms == b.silence_ms);
     rnl_job_spec_free(&back);
     for (size_t n = 0; n < p.bytes; n++)
         assert_true(rnl_job_spec_unpack(p.at, n, &back) < 0); /* cut: its memory is freed */
@@ -429,26 +431,34 @@ static void who_lives_is_told_when_both_ways_work(void **state)
     const unsigned char mine[1] = {5}, other[1] = {2};
     unsigned char bits[1] = {0};
     uint32_t host;
+    uint64_t when;
     (void)state;
     open_net(&n, (const unsigned char[]){7, 7, 7}, 0);
     for (int i = 0; i < 400 && !all_done(&n); i++)
         step(&n, 1000000);
     rnl_host_probe_attest(n.search[0], mine, 1, n.now);
     step(&n, 1000000);
-    assert_int_equal(rnl_host_probe_attested(n.search[1], &host, bits, 1), 0); /* whether 0 hears us is not known yet */
+    assert_int_equal(rnl_host_probe_attested(n.search[1], &host, bits, 1, &when),
+                     0); /* whether 0 hears us is not known yet */
     rnl_host_probe_attest(n.search[1], other, 1, n.now);
     step(&n, 1000000);
-    assert_int_equal(rnl_host_probe_attested(n.search[0], &host, bits, 1), 1);
+    assert_int_equal(rnl_host_probe_attested(n.search[0], &host, bits, 1, &when), 1);
     assert_int_equal(host, 1);
     assert_int_equal(bits[0], 2);
     rnl_host_probe_attest(n.search[0], mine, 1, n.now);
     step(&n, 1000000);
-    assert_int_equal(rnl_host_probe_attested(n.search[1], &host, bits, 1), 1);
+    assert_int_equal(rnl_host_probe_attested(n.search[1], &host, bits, 1, &when), 1);
     assert_int_equal(bits[0], 5);
+    step(&n, UINT64_C(5000000000));
+    rnl_host_probe_attest(n.search[0], mine, 1,
+                          n.now); /* it heard the other 5 s ago, and whether it does now is open */
+    step(&n, 1000000);
+    assert_int_equal(rnl_host_probe_attested(n.search[1], &host, bits, 1, &when), 1);
+    assert_in_range(n.now - when, UINT64_C(5000000000), UINT64_C(5100000000));
     step(&n, UINT64_C(60000000000));
     rnl_host_probe_attest(n.search[0], mine, 1, n.now); /* 1 was not heard for long: the way back may be broken */
     step(&n, 1000000);
-    assert_int_equal(rnl_host_probe_attested(n.search[1], &host, bits, 1), 0);
+    assert_int_equal(rnl_host_probe_attested(n.search[1], &host, bits, 1, &when), 0);
     close_net(&n);
 }
 

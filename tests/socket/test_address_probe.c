@@ -259,12 +259,13 @@ static void attestations_go_to_all_addresses_that_work(void **state)
         assert_true(came[1] == 1 && came[3] == 1);
         net->deaf[!h][1] = 1; /* it dies, and they arrive all the same */
         uint32_t from;
+        uint64_t when;
         for (unsigned n = 0; n < 3; n++) { /* who attests must have heard the other lately */
             rnl_host_probe_attest(net->host[h].probe, &bits, 1, net->now_ns);
             rnl_host_probe_attest(net->host[!h].probe, &bits, 1, net->now_ns);
             step_both(net);
         }
-        assert_true(rnl_host_probe_attested(net->host[!h].probe, &from, heard, 1));
+        assert_true(rnl_host_probe_attested(net->host[!h].probe, &from, heard, 1, &when));
         assert_true(from == h && heard[0] == bits);
         end(net);
     }
@@ -282,6 +283,7 @@ static void nothing_counts_under_another_key(void **state)
     static const unsigned char job_key[RNL_JOB_SECRET] = {8};
     unsigned char tag[16], bits = 1, heard[RNL_JOB_RANKS_MAX / 8];
     uint32_t from;
+    uint64_t when;
     (void)state;
     struct net *net = new_net(1);
     find(net);
@@ -300,13 +302,13 @@ static void nothing_counts_under_another_key(void **state)
     rnl_keyed_hash(tag, job_key, "probe", d->at, d->bytes);
     memcpy(d->at + 32, tag, sizeof tag);
     step_both(net);
-    assert_false(rnl_host_probe_attested(victim->probe, &from, heard, 1));
+    assert_false(rnl_host_probe_attested(victim->probe, &from, heard, 1, &when));
     for (unsigned n = 0; n < 2; n++) {
         rnl_host_probe_attest(net->host[0].probe, &bits, 1, net->now_ns);
         rnl_host_probe_attest(net->host[1].probe, &bits, 1, net->now_ns);
         step_both(net);
     }
-    assert_true(rnl_host_probe_attested(victim->probe, &from, heard, 1));
+    assert_true(rnl_host_probe_attested(victim->probe, &from, heard, 1, &when));
     end(net);
 }
 

@@ -32,6 +32,7 @@ struct peer {
     bool heard;
     bool news; /* its bits have not been asked for */
     uint64_t alive_ns, alive_count;
+    uint64_t attested_ns; /* when both directions last worked, as far as its last ALIVE knows */
     unsigned char bits[BITS_MOST];
     uint8_t ip[16];
     uint32_t chosen;                /* the way, if we send probes */
@@ -240,11 +241,12 @@ void rnl_host_probe_attest(struct rnl_host_probe *p, const unsigned char *bits, 
     for (uint32_t h = 0; h < p->hosts; h++) {
         const struct peer *q = &p->peer[h];
         struct rnl_socket_addr to = {.port = p->info[h].probe_port};
+        const uint64_t age_ns = now_ns - q->alive_ns;
+        const uint32_t heard = q->alive_ns != 0 && age_ns < fresh_ns ? 1 + (uint32_t)(age_ns / MS) : 0;
         if (h == p->host || !q->found)
             continue;
         for (uint32_t k = 0; next_ip(p, h, &k, to.ip);)
-            (void)send_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
-                            bytes < BITS_MOST ? bytes : BITS_MOST,
+            (void)send_bits(p, &to, ALIVE, h, heard, p->alive_count, bits, bytes < BITS_MOST ? bytes : BITS_MOST,
                             bytes > RNL_HOST_PROBE_SHORT_BYTES - AT_BITS ? RNL_HOST_PROBE_LONG_BYTES
                                                                          : RNL_HOST_PROBE_SHORT_BYTES);
     }
@@ -258,19 +260,24 @@ static void receive_alive(struct rnl_host_probe *p, struct peer *q, const unsign
         return;
     q->alive_count = count;
     q->alive_ns = p->now_ns;
-    if (!rnl_get32(at + 16))
+    const uint32_t heard = rnl_get32(at + 16); /* 1 + how many ms ago it has heard this host; 0 = not lately */
+    if (!heard)
         return;
+    const uint64_t age_ns = (heard - 1) * MS;
+    q->attested_ns = age_ns < p->now_ns ? p->now_ns - age_ns : 0;
     memset(q->bits, 0, sizeof q->bits);
     memcpy(q->bits, at + AT_BITS, bytes - AT_BITS < BITS_MOST ? bytes - AT_BITS : BITS_MOST);
     q->news = true;
 }
 
-bool rnl_host_probe_attested(struct rnl_host_probe *p, uint32_t *host, unsigned char *bits, size_t bytes)
+bool rnl_host_probe_attested(struct rnl_host_probe *p, uint32_t *host, unsigned char *bits, size_t bytes,
+                             uint64_t *when_ns)
 {
     for (uint32_t h = 0; h < p->hosts; h++)
         if (p->peer[h].news) {
             p->peer[h].news = false;
             *host = h;
+            *when_ns = p->peer[h].attested_ns;
             memcpy(bits, p->peer[h].bits, bytes < BITS_MOST ? bytes : BITS_MOST);
             return true;
         }

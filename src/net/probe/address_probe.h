@@ -117,9 +117,10 @@ bool rnl_host_probe_failed(const struct rnl_host_probe *, uint32_t other, struct
 
 /* Sends ALIVE to all other hosts, at all their addresses that work: `bits` says which of this host's ranks live. */
 void rnl_host_probe_attest(struct rnl_host_probe *, const unsigned char *bits, size_t bytes, uint64_t now_ns);
-/* Returns true, a host and the bits of its last ALIVE, or false if there is no new one. Those that came while only one
- * direction works do not count. */
-bool rnl_host_probe_attested(struct rnl_host_probe *, uint32_t *host, unsigned char *bits, size_t bytes);
+/* Returns true, a host, the bits of its last ALIVE, and when that host had last heard this one, so that both directions
+ * worked; or false if there is no new one. Those that came while only one direction works do not count. */
+bool rnl_host_probe_attested(struct rnl_host_probe *, uint32_t *host, unsigned char *bits, size_t bytes,
+                             uint64_t *when_ns);
 
 /* Writes a sentence: that `asker` does not reach `other` in this way, what was seen, and the likely cause; or, if the
  * attempt is NULL, that there was no address to try. `heard`: the other host has heard of the asker. */
