@@ -24,7 +24,7 @@ help:
 
 demo:
 	@scripts/setup demo
-	@scripts/build $(BUILD)
+	@RNL_TARGETS="tools/runnel examples/sort" scripts/build $(BUILD)
 	@scripts/demo
 
 check test:
@@ -45,12 +45,12 @@ format:
 
 figures:
 	@scripts/setup demo
-	@scripts/build $(BUILD)
+	@RNL_TARGETS=tools/runnel scripts/build $(BUILD)
 	@RUNNEL_BUILD="$(abspath $(BUILD))" scripts/figures
 
 figures-flow:
 	@scripts/setup
-	@scripts/build $(BUILD)
+	@RNL_TARGETS="tools/runnel tests/vproc-flow.so" scripts/build $(BUILD)
 	@scripts/figures-flow $(BUILD)
 
 soak:
