@@ -217,12 +217,13 @@ is_usage "a folder that was not built" "empty has no empty.so: runnel paper buil
 is_usage "an option that there is not, last" "there is no option --foo; runnel paper run --help lists them" paper run simple --foo
 is_usage "and with something behind it" "there is no option --foo; runnel paper run --help" paper run simple --foo 3
 is_usage "and with an equals sign" "there is no option --foo; runnel paper run --help" paper run simple --foo=3
-is_usage "an option without its value" "--size takes a value" paper run simple --size
+is_usage "an option without its value" "--size takes a value: --size BYTES (runnel paper run --help)" paper run simple --size
+is_usage "an option with the next one behind it" "--plot takes a value: --plot DIR" paper sweep simple --plot --over size=4,8
 is_usage "the name, in the folder itself" "no system 'mine'; that of this folder is named by a path: . or ./NAME.so" \
     bash -c 'cd mine && "$0" paper run mine' "$RUNNEL"
 changed layout.h 's/RING = 16,/RING = 12,/'
 refuses "a ring that no mask counts" "RING has to be a power of two" paper build broken
-is_usage "a system of no name" "there is no system 'other'" paper run other
+is_usage "a system of no name" "there is no system 'other'.* runnel paper new makes, is named by the path of its folder" paper run other
 cp mine/README.md text.so
 is_usage "a file that is no library" "text.so cannot be loaded .*runnel paper build makes" paper run text.so
 for bytes in 9000 4096 40; do

@@ -91,12 +91,12 @@ static const struct choice {
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
-static int is_option(const char *name)
+static const struct choice *option_of(const char *name)
 {
     unsigned i = 0;
     while (i < OPTIONS && strcmp(name, options[i].name) != 0)
         i++;
-    return i < OPTIONS;
+    return i < OPTIONS ? &options[i] : NULL;
 }
 
 static int takes(const struct command *c, const char *option)
@@ -324,7 +324,8 @@ int rnl_tool_paper(int argc, char **argv)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-?") == 0)
             return help(command);
         if (strncmp(argv[i], "--", 2) == 0) {
-            const char *eq = strchr(argv[i], '='), *value = eq ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+            int has_next = i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0; /* no value begins so */
+            const char *eq = strchr(argv[i], '='), *value = eq ? eq + 1 : has_next ? argv[i + 1] : NULL;
             if (given == ALL)
                 return myri_cmd_wrong("more than %d options", ALL);
             char *name = seen[given++];
@@ -357,11 +358,15 @@ int rnl_tool_paper(int argc, char **argv)
                 o.across = 1;
                 continue;
             }
-            if (!is_option(name))
-                return myri_cmd_wrong("there is no option %s; runnel paper %s --help lists them", name,
-                                      command ? command->name : "COMMAND");
-            if (!value)
-                return myri_cmd_wrong("%s takes a value", name);
+            const struct choice *option = option_of(name);
+            const char *of = command ? command->name : "COMMAND";
+            if (!option)
+                return myri_cmd_wrong("there is no option %s; runnel paper %s --help lists them", name, of);
+            if (!value && *option->value)
+                return myri_cmd_wrong("%s takes a value: %s %s (runnel paper %s --help)", name, name, option->value,
+                                      of);
+            if (!*option->value)
+                return myri_cmd_wrong("%s takes no value, but there is '%s'", name, eq ? eq + 1 : "");
             i += eq ? 0 : 1;
             int rc = take_option(&o, name, value);
             if (rc)
@@ -414,7 +419,10 @@ int myri_cmd_system(const struct myri_cmd_options *o, const struct myri_system *
         return myri_cmd_wrong("there is no system '%s'; that of this folder is named by a path: . or ./NAME.so",
                               o->what);
     if (o->what && !*out)
-        return myri_cmd_wrong("there is no system '%s'; runnel paper list has them", o->what);
+        return myri_cmd_wrong(
+            "there is no system '%s': runnel paper list has those that there are; one of your own, which "
+            "runnel paper new makes, is named by the path of its folder",
+            o->what);
     if (!*out)
         return myri_cmd_wrong("name a system; runnel paper list has them");
     if (o->cold && !(*out)->translates)
