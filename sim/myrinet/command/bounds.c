@@ -6,9 +6,15 @@
 #include "sim/myrinet/command/bounds.h"
 #include "sim/myrinet/command/command.h"
 
+#include "base/error.h"
+
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { POINTS = MYRI_CMD_FACTORS, OWN = MYRI_CMD_OWN };
 const double myri_cmd_factors[POINTS] = {0.25, 0.5, 0.7, 0.85, 1, 1.2, 1.4, 2, 4};
@@ -144,23 +150,107 @@ static void print_json(int value, const struct myri_cmd_bounds_row *b, int n, in
     }
 }
 
-/* Rows that are held or fitted, on machines where the value may move: how many. */
-static int collect(const struct myri_row *rows, int n, int value, struct myri_cmd_bounds_row *out)
+/* ---- rows, judged by two processes, as each row is by itself ---- */
+
+enum { WORKERS = 2 };
+struct job {
+    int value, row; /* of the machine; of the table */
+};
+struct judging {
+    const struct myri_row *rows;
+    struct job *job;
+    int n;
+    struct {
+        pid_t pid;
+        FILE *said;
+    } worker[WORKERS];
+};
+
+static int worker_of(const struct job *j)
 {
-    int found = 0;
-    for (int i = 0; i < n; i++) {
-        const char *class_name = rows[i].field[MYRI_ROW_CLASS];
+    return j->row % WORKERS; /* all of a row's, so that what it is with the machine's own value is found once */
+}
+
+static int is_wanted(const struct myri_row *r, int value)
+{
+    const char *class_name = r->field[MYRI_ROW_CLASS];
+    struct myri_machine m;
+    return (strcmp(class_name, "held") == 0 || strcmp(class_name, "fit") == 0) &&
+           myri_machine_builtin(r->field[MYRI_ROW_MACHINE], &m) == 0 && may_move(&m, value, "fa");
+}
+
+static void work(const struct judging *judging, int worker, FILE *out)
+{
+    static struct myri_answer own[MYRI_ROWS];
+    static char known[MYRI_ROWS];
+    for (int i = 0; i < judging->n; i++) {
+        const struct job *j = &judging->job[i];
+        struct myri_cmd_bounds_row b;
         struct myri_machine m;
-        if ((strcmp(class_name, "held") != 0 && strcmp(class_name, "fit") != 0) ||
-            myri_machine_builtin(rows[i].field[MYRI_ROW_MACHINE], &m) < 0 || !may_move(&m, value, "fa"))
+        if (worker_of(j) != worker)
             continue;
-        myri_cmd_progress("%s: row %s, %d of %d", myri_machine_name_of((enum myri_machine_value)value),
-                          rows[i].field[MYRI_ROW_ID], i + 1, n);
-        memset(&out[found], 0, sizeof out[found]);
-        out[found].row = &rows[i];
-        out[found].is = m.v[value];
-        found += myri_cmd_bounds_judge(&out[found], value, "fa", 0, NULL);
+        memset(&b, 0, sizeof b);
+        b.row = &judging->rows[j->row];
+        if (myri_machine_builtin(b.row->field[MYRI_ROW_MACHINE], &m) == 0)
+            b.is = m.v[j->value];
+        int answered = myri_cmd_bounds_judge(&b, j->value, "fa", 1, known[j->row] ? &own[j->row] : NULL);
+        if (b.at[OWN] != ' ') {
+            own[j->row] = b.answer[OWN];
+            known[j->row] = 1;
+        }
+        b.row = answered ? b.row : NULL;
+        if (fwrite(&b, sizeof b, 1, out) != 1 || fflush(out) != 0)
+            return;
     }
+}
+
+static int start(struct judging *judging)
+{
+    fflush(NULL);
+    for (int w = 0; w < WORKERS; w++) {
+        int ends[2];
+        if (pipe(ends) < 0)
+            return rnl_fail(RNL_ERR_NO_MEMORY, "no pipe to a process that judges rows: %s", strerror(errno));
+        judging->worker[w].said = fdopen(ends[0], "r");
+        judging->worker[w].pid = judging->worker[w].said ? fork() : -1;
+        if (judging->worker[w].pid == 0) {
+            FILE *out = fdopen(ends[1], "w");
+            if (out)
+                work(judging, w, out);
+            _exit(0);
+        }
+        close(ends[1]);
+        if (judging->worker[w].pid < 0)
+            return rnl_fail(RNL_ERR_NO_MEMORY, "no process to judge rows in: %s", strerror(errno));
+    }
+    return 0;
+}
+
+static void end(struct judging *judging)
+{
+    for (int w = 0; w < WORKERS; w++) {
+        if (judging->worker[w].said)
+            fclose(judging->worker[w].said);
+        if (judging->worker[w].pid > 0) {
+            kill(judging->worker[w].pid, SIGKILL); /* it has said all, or nobody listens any more */
+            waitpid(judging->worker[w].pid, NULL, 0);
+        }
+    }
+}
+
+/* What the jobs of one value came to, the first of which is `at`: how many rows an experiment answers; or an error. */
+static int collect(struct judging *judging, int at, struct myri_cmd_bounds_row *out)
+{
+    int found = 0, value = judging->job[at].value;
+    for (int i = at; i < judging->n && judging->job[i].value == value; i++) {
+        myri_cmd_progress("%s: row %s, %d of %d", myri_machine_name_of((enum myri_machine_value)value),
+                          judging->rows[judging->job[i].row].field[MYRI_ROW_ID], i + 1, judging->n);
+        if (fread(&out[found], sizeof out[found], 1, judging->worker[worker_of(&judging->job[i])].said) != 1)
+            return rnl_fail(RNL_ERR_ABORTED, "a process that judges rows has ended before row %s",
+                            judging->rows[judging->job[i].row].field[MYRI_ROW_ID]);
+        found += out[found].row != NULL;
+    }
+    myri_cmd_progress(NULL);
     return found;
 }
 
@@ -171,6 +261,31 @@ static int is_fitted(int value)
            (myri_machine_builtin("H-PP", &m) == 0 && m.class_of[value] == 'f');
 }
 
+static int print_all(struct myri_cmd_options *o, struct judging *judging, struct myri_cmd_bounds_row *b,
+                     struct myri_cmd_bounds_picture *picture)
+{
+    int some = 0;
+    if (o->json)
+        putchar('[');
+    for (int at = 0, value; at < judging->n;) {
+        value = judging->job[at].value;
+        int found = collect(judging, at, b);
+        if (found < 0)
+            return myri_cmd_failed();
+        if (o->json)
+            print_json(value, b, found, &some);
+        else
+            print_value(value, b, found);
+        myri_cmd_bounds_picture_add(picture, value, b, found);
+        fflush(stdout);
+        while (at < judging->n && judging->job[at].value == value)
+            at++;
+    }
+    if (o->json)
+        puts(some ? "\n]" : "]");
+    return 0;
+}
+
 int myri_cmd_bounds(struct myri_cmd_options *o)
 {
     int all = o->what && strcmp(o->what, "all") == 0, named = o->what && !all ? myri_machine_value_of(o->what) : -1;
@@ -178,37 +293,30 @@ int myri_cmd_bounds(struct myri_cmd_options *o)
         return myri_cmd_wrong("a machine has no value '%s'; runnel paper machine lists them", o->what);
     struct myri_row *rows = calloc(MYRI_ROWS, sizeof *rows);
     struct myri_cmd_bounds_row *b = calloc(MYRI_ROWS, sizeof *b);
-    int n = rows && b ? myri_rows_builtin(rows, MYRI_ROWS) : 0, some = 0, rc = 0;
+    struct judging judging = {.rows = rows, .job = calloc((size_t)MYRI_ROWS * MYRI_M_COUNT, sizeof *judging.job)};
     struct myri_cmd_bounds_picture *picture = myri_cmd_bounds_picture_new();
-    if (!rows || !b || !picture)
-        rc = myri_cmd_no_memory(MYRI_ROWS * (sizeof *rows + sizeof *b));
+    int n = rows && b && judging.job ? myri_rows_builtin(rows, MYRI_ROWS) : 0, rc = 0;
+    if (!rows || !b || !judging.job || !picture)
+        rc = myri_cmd_no_memory(MYRI_ROWS * (sizeof *rows + sizeof *b + MYRI_M_COUNT * sizeof *judging.job));
     else if (n < 0)
         rc = myri_cmd_failed();
-    if (rc == 0 && o->json)
-        putchar('[');
-    for (int value = 0; rc == 0 && value < MYRI_M_COUNT; value++) {
-        if (named >= 0 ? value != named : !all && !is_fitted(value))
-            continue;
-        int found = collect(rows, n, value, b);
-        myri_cmd_progress(NULL);
-        if (found == 0 && named >= 0)
-            rc = myri_cmd_wrong("%s is given or derived, or 0, on each machine that has rows: it is not to be moved",
-                                o->what);
-        else if (o->json)
-            print_json(value, b, found, &some);
-        else if (found)
-            print_value(value, b, found);
-        if (found && rc == 0)
-            myri_cmd_bounds_picture_add(picture, value, b, found);
-        fflush(stdout);
+    for (int value = 0; value < MYRI_M_COUNT; value++)
+        for (int i = 0; rc == 0 && i < n; i++)
+            if ((named >= 0 ? value == named : all || is_fitted(value)) && is_wanted(&rows[i], value))
+                judging.job[judging.n++] = (struct job){value, i};
+    if (rc == 0 && judging.n == 0)
+        rc = myri_cmd_wrong("%s is given or derived, or 0, on each machine that has rows: it is not to be moved",
+                            o->what);
+    if (rc == 0) {
+        rc = start(&judging) < 0 ? myri_cmd_failed() : print_all(o, &judging, b, picture);
+        end(&judging);
     }
-    if (rc == 0 && o->json)
-        puts(some ? "\n]" : "]");
     if (picture) {
         int drawn = myri_cmd_bounds_picture_end(picture, rc == 0 ? o->plot : NULL);
         rc = rc ? rc : drawn;
     }
     free(rows);
     free(b);
+    free(judging.job);
     return rc;
 }

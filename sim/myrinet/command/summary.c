@@ -26,8 +26,9 @@ static const char second_first[] =
  * 72a and 72b (log.md 55). */
 static const char split_later[] = "71d 72c 72d";
 
-/* Rows whose criterion, or firmware, was changed after they had been looked at (log.md 55, 66 and 73). */
-static const char second_in_sight[] = "72d 78 79a";
+/* Rows whose criterion, or firmware, or what they go by, was changed after they had been looked at (log.md 55, 66, 73
+ * to 79). */
+static const char second_in_sight[] = "10b 40d 41 71a 72c 72d 78 79a 80a";
 
 int myri_cmd_was_inside(const struct myri_row *r)
 {

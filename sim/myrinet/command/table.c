@@ -19,21 +19,6 @@ static int changed(void *arg, struct myri_machine *m)
     return 0;
 }
 
-/* Sets what is asked for, but not the factor on the time of the card's processor. */
-static int unfitted(void *arg, struct myri_machine *m)
-{
-    int rc = changed(arg, m);
-    m->v[MYRI_M_ni_time] = 1;
-    return rc;
-}
-
-/* The factor on the time of the card's processor, as it is on the row's machine. */
-static double factor_of(struct myri_cmd_options *o, const struct myri_row *r)
-{
-    struct myri_machine m;
-    return myri_machine_builtin(r->field[MYRI_ROW_MACHINE], &m) < 0 || changed(o, &m) < 0 ? 1 : m.v[MYRI_M_ni_time];
-}
-
 static int wanted(const struct myri_row *r, const char *what)
 {
     return !what || strcmp(what, "all") == 0 || strcmp(what, r->field[MYRI_ROW_ID]) == 0 ||
@@ -98,20 +83,17 @@ static void print_head(const struct myri_row *rows, int n, const char *what, int
                 width[k] = (int)strlen(rows[i].field[columns[k].field]);
         printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], columns[k].head);
     }
-    printf("%8s %7s %8s %7s %8s %6s %8s %6s\n", "ours", "off", "unfitted", "tuned", "null", "off", "affine", "off");
+    printf("%8s %7s %7s %8s %6s %8s %6s\n", "ours", "off", "tuned", "null", "off", "affine", "off");
 }
 
-static void print_row(const struct myri_row *r, const struct myri_answer *a, const struct myri_answer *plain,
-                      const int *width)
+static void print_row(const struct myri_row *r, const struct myri_answer *a, const int *width)
 {
-    char ours[24], off[24], bare[24], null[24], null_off[24], tuned[24], affine[24], affine_off[24];
+    char ours[24], off[24], null[24], null_off[24], tuned[24], affine[24], affine_off[24];
     if (myri_row_is_shape(r)) {
         snprintf(ours, sizeof ours, "%s", a->answered ? a->truth ? "true" : "false" : "-");
-        snprintf(bare, sizeof bare, "%s", plain->answered ? plain->truth ? "true" : "false" : "-");
         snprintf(off, sizeof off, "-");
     } else {
         figure(ours, sizeof ours, a->answered ? a->ours : NAN, 4);
-        figure(bare, sizeof bare, plain->answered ? plain->ours : NAN, 4);
         percent(off, sizeof off, a->answered ? a->off : NAN, 1);
     }
     figure(null, sizeof null, a->null, 3);
@@ -124,7 +106,7 @@ static void print_row(const struct myri_row *r, const struct myri_answer *a, con
         figure(tuned, sizeof tuned, a->tuned, 4);
     for (int k = 0; k < COLUMNS; k++)
         printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], r->field[columns[k].field]);
-    printf("%8s %7s %8s %7s %8s %6s %8s %6s  ", ours, off, bare, tuned, null, null_off, affine, affine_off);
+    printf("%8s %7s %7s %8s %6s %8s %6s  ", ours, off, tuned, null, null_off, affine, affine_off);
     int counted = strcmp(r->field[MYRI_ROW_CLASS], "later") != 0;
     if (!a->answered)
         puts(myri_cmd_what_is_missing(r));
@@ -133,19 +115,17 @@ static void print_row(const struct myri_row *r, const struct myri_answer *a, con
                counted ? "" : ", not counted: ", counted ? "" : myri_cmd_what_is_missing(r));
 }
 
-static void print_json(const struct myri_row *r, const struct myri_answer *a, const struct myri_answer *plain,
-                       int *some)
+static void print_json(const struct myri_row *r, const struct myri_answer *a, int *some)
 {
     printf("%s\n  {\"row\": \"%s\", \"system\": \"%s\", \"machine\": \"%s\", \"class\": \"%s\", \"unit\": \"%s\", ",
            *some ? "," : "", r->field[MYRI_ROW_ID], r->field[MYRI_ROW_SYSTEM], r->field[MYRI_ROW_MACHINE],
            r->field[MYRI_ROW_CLASS], r->field[MYRI_ROW_UNIT]);
     if (myri_row_is_shape(r)) {
-        printf("\"ours\": %s, \"unfitted\": %s", a->truth ? "true" : "false", plain->truth ? "true" : "false");
+        printf("\"ours\": %s", a->truth ? "true" : "false");
         if (!isnan(a->tuned))
             printf(", \"tuned\": %s", a->tuned_inside ? "true" : "false");
     } else {
-        printf("\"published\": \"%s\", \"ours\": %.6g, \"unfitted\": %.6g", r->field[MYRI_ROW_VALUE], a->ours,
-               plain->ours);
+        printf("\"published\": \"%s\", \"ours\": %.6g", r->field[MYRI_ROW_VALUE], a->ours);
         if (!isnan(a->null))
             printf(", \"null\": %.6g, \"affine\": %.6g", a->null, a->affine);
         if (!isnan(a->tuned))
@@ -175,22 +155,18 @@ static int table(struct myri_cmd_options *o, struct myri_row *rows)
     else
         print_head(rows, n, o->what, width);
     for (int i = 0; i < n; i++) {
-        struct myri_answer a, plain;
+        struct myri_answer a;
         if (!wanted(&rows[i], o->what))
             continue;
-        int same = factor_of(o, &rows[i]) == 1; /* no factor: there is nothing to leave out */
-        if (myri_row_answer(&rows[i], changed, o, &a) < 0 ||
-            (!same && myri_row_answer(&rows[i], unfitted, o, &plain) < 0)) {
+        if (myri_row_answer(&rows[i], changed, o, &a) < 0) {
             fprintf(stderr, "row %s: ", rows[i].field[MYRI_ROW_ID]);
             return myri_cmd_failed();
         }
-        if (same)
-            plain = a;
         myri_cmd_sums_add(&sums, &rows[i], &a);
         if (!o->json)
-            print_row(&rows[i], &a, &plain, width);
+            print_row(&rows[i], &a, width);
         else if (a.answered)
-            print_json(&rows[i], &a, &plain, &some);
+            print_json(&rows[i], &a, &some);
     }
     if (o->json)
         puts(some ? "\n]" : "]");

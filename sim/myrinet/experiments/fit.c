@@ -13,7 +13,6 @@
 static const struct myri_fit fits[] = {
     {"set-up of a host DMA, from blocks as a host sees them", MYRI_M_dma_setup, "21a 21b", "H-P H-PP H-FM2", 0, 4, 0.05,
      0, 0, 0},
-    {"factor on the time of the card's processor", MYRI_M_ni_time, "24", "H-P H-PP H-FM2", 1, 1.25, 0.01, 0, 0, 0},
     {"cycles of an instruction of LANai 2.3, within a fifth of 5 MIPS", MYRI_M_ni_instruction, "7a 34", "H-A H-S", 4, 6,
      0.05, 0, 0, 0},
     {"an operation of the 50-MHz SPARC", MYRI_M_host_operation, "34", "H-A H-A2", 20, 120, 1, 0, 0, 0},

@@ -409,7 +409,14 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
             return 0;
         rc = measure(&c, NULL, p->measure, p->bytes, p->packet, &a->ours);
         rc = rc < 0 ? rc : measure(&c, with ? with->name : p->system, p->measure, p->bytes, p->packet, &other);
-        a->ours = p->kind == SAVED ? 100 * (1 - a->ours / other) : a->ours - other; /* per cent */
+        if (p->kind == DIFFERENCE) {
+            a->ours -= other;
+            break;
+        }
+        double request = 0, others = 0; /* who fetches a page asks for it first */
+        rc = rc < 0 ? rc : measure(&c, NULL, p->measure, 4, p->packet, &request);
+        rc = rc < 0 ? rc : measure(&c, with ? with->name : p->system, p->measure, 4, p->packet, &others);
+        a->ours = 100 * (1 - (request + a->ours) / (others + other)); /* per cent */
         break;
     }
     case IN_ORDER:

@@ -34,7 +34,7 @@ static void value_of(struct experiment_run *r)
         break;
     case MYRI_STREAM_RATE:
     case MYRI_GOODPUT:
-        r->out->value = r->out->received > 1 ? bytes * (r->out->received - 1) / span : 0;
+        r->out->value = r->out->received > 1 ? bytes * (r->out->received - !x->system->ahead) / span : 0;
         break;
     case MYRI_WIRE_COST:
         r->out->value = (double)r->hw->count.bytes_sent / (bytes * r->out->received);

@@ -159,6 +159,8 @@ static void one_way_stream(struct myri_task *t, void *arg)
     struct myri_side *s = side_of(r, t);
     if (s->node != r->receiver) {
         myri_task_spend(t, 1000000 * (uint64_t)s->node, "stagger");
+        if (s->system->ahead && !r->begin_ps)
+            r->begin_ps = r->shown_ps = myri_hw_now(r->hw);
         for (uint32_t i = 0; i < r->x->count; i++)
             send_next(r, s, r->receiver, 0);
         r->sending--;
@@ -176,7 +178,7 @@ static void one_way_stream(struct myri_task *t, void *arg)
                 break;
             continue;
         }
-        if (got++ == 0)
+        if (got++ == 0 && !s->system->ahead)
             r->begin_ps = r->shown_ps = myri_hw_now(r->hw);
         r->end_ps = myri_hw_now(r->hw);
         show(r, s->node, r->shown_ps, "interval");
@@ -329,6 +331,8 @@ static void bring(struct experiment_run *r, struct myri_side *s)
         s->system->to_all(s, n);
         return;
     }
+    if (s->system->numbers) /* others bring what it would: in one order everywhere */
+        (void)s->system->fetch(s);
     uint32_t last = r->x->bringer == MYRI_BY_HOSTS && r->sides > 3 ? 2 : r->sides - 1;
     for (uint32_t to = 1; to <= last; to++)
         s->system->send(s, to, n);

@@ -71,12 +71,13 @@ struct myri_system {
     int translates;                     /* its card has a cache of translations: side.cold */
     int by_place;                       /* a host caches what it knows of pages: where a message lies matters */
     int looks_across;                   /* its host looks for messages across the bus, and polls no cached word */
-    int notifies;                       /* a message can interrupt its receiver's host: side.notify */
-    uint32_t look;                      /* host operations of a look that finds nothing; 0: a cached word is polled */
-    int virtual;                        /* programs have address spaces: side.space */
-    int recovers;                       /* from lost packets and wrong CRCs: each message arrives once */
-    const struct myri_turns *turns;     /* or NULL */
-    const struct myri_issues *issues;   /* NULL: not in the matrix, as variants that share the first one's are not */
+    int ahead; /* a receive may take in all that comes before it returns: a stream's rate counts from its first send */
+    int notifies;                     /* a message can interrupt its receiver's host: side.notify */
+    uint32_t look;                    /* host operations of a look that finds nothing; 0: a cached word is polled */
+    int virtual;                      /* programs have address spaces: side.space */
+    int recovers;                     /* from lost packets and wrong CRCs: each message arrives once */
+    const struct myri_turns *turns;   /* or NULL */
+    const struct myri_issues *issues; /* NULL: not in the matrix, as variants that share the first one's are not */
     const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
     /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
     int (*open)(struct myri_side *);
@@ -94,6 +95,7 @@ struct myri_system {
     void (*to_all)(struct myri_side *, uint32_t bytes); /* what lies in `out`, to all other nodes; or NULL */
     /* The next sequence number, had from the card of node 0, whoever asks: 0 first, then each one more; or NULL. */
     uint32_t (*fetch)(struct myri_side *);
+    int numbers; /* to_all fetches one first, and all nodes take such messages in that order */
     /* A call, until its reply, of as many bytes, is at `got`: its length; or NULL. */
     uint32_t (*call)(struct myri_side *, uint32_t to, uint32_t bytes);
     /* Until handlers of this side have served so many, the multicasts being those of all sides: whether they have; or

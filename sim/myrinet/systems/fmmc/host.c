@@ -11,6 +11,9 @@
 /* Host operations, as everywhere: of a call, of a fragment. LOCKS: of one message, half of them at each end, from the 7
  * us a round trip of 5.1.1, as FM 2.x has them. */
 enum { LIBRARY = 35, FRAME = 15, HANDLER = 12, LOCKS = 35, CREDIT_HANDLER = 255 };
+/* Beside the call, of an object that is taken: the list is looked at, the object comes off it, and its six fields are
+ * written; of one that is given back: onto it. */
+enum { OBJECT_TAKEN = 3 + 2 + 6, OBJECT_GIVEN = 3 };
 enum { TELL = 4, CHUNK = 16, POOL_BYTES = 6 << 20 }; /* fragments */
 
 #define IN_CARD(f, field) ((f)->card + (uint32_t)offsetof(struct fmmc_card, field))
@@ -98,7 +101,7 @@ static struct fmmc_message *allocate(struct fmmc *f, uint32_t from, uint32_t han
         return NULL;
     }
     if (!f->no_objects)
-        myri_task_operate(f->side->task, LIBRARY, "allocate");
+        myri_task_operate(f->side->task, LIBRARY + OBJECT_TAKEN, "allocate");
     f->unused = m->link;
     m->from = from;
     m->handler = handler;
@@ -110,7 +113,7 @@ static struct fmmc_message *allocate(struct fmmc *f, uint32_t from, uint32_t han
 void fmmc_free_buf(struct fmmc *f, struct fmmc_message *m)
 {
     if (!f->no_objects)
-        myri_task_operate(f->side->task, LIBRARY, "free");
+        myri_task_operate(f->side->task, LIBRARY + OBJECT_GIVEN, "free");
     m->link = f->unused;
     f->unused = m;
 }
@@ -404,7 +407,8 @@ static const struct myri_issues issues = {.transfer = "stores",
         .most = 32768, .look = LIBRARY, .notifies = 1, .issues = &issues, .on_crc = FMMC_ON_CRC, .open = opener,   \
         .send = send_message, .receive = receive_message
 const struct myri_system myri_system_fmmc = FMMC_SYSTEM("fmmc", "FM/MC", "firmware", open_side), .packet_least = 16,
-                         .packet_most = FMMC_FRAGMENT - FMMC_HEADER, .to_all = send_to_all, .fetch = fetch_number
+                         .packet_most = FMMC_FRAGMENT - FMMC_HEADER, .to_all = send_to_all, .fetch = fetch_number,
+                         .numbers = 1
 }
 ;
 const struct myri_system myri_system_fmmc_no_locks =
@@ -427,7 +431,7 @@ const struct myri_system myri_system_fmmc_small =
 const struct myri_system myri_system_fmmc_tuned = FMMC_SYSTEM(
                              "fmmc-tuned", "FM/MC with firmware written for speed alone", "firmware-tuned", open_side),
                          .packet_least = 16, .packet_most = FMMC_FRAGMENT - FMMC_HEADER, .to_all = send_to_all,
-                         .fetch = fetch_number
+                         .fetch = fetch_number, .numbers = 1
 }
 ;
 const struct myri_system myri_system_fmmc_tuned_no_locks =

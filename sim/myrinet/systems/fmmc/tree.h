@@ -217,10 +217,13 @@ static void send_special(struct tree_loop *l, volatile uint32_t *end, uint32_t m
     if (mark & FMMC_ASK) {
         uint32_t want = end[-2] & 0xffff, lacks = want > l->credits ? want - l->credits : 0;
         lacks |= end[-2] & 1 << 16;
-        if (l->node == FMMC_MANAGER)
+        if (l->node == FMMC_MANAGER) {
             ask(l, l->node, lacks);
-        else
-            put_control(l, FMMC_MANAGER, lacks, FMMC_REQUEST << 24 | l->node);
+        } else { /* at once, out of its own place: the wire is free, and no other control waits for it */
+            end[-2] = lacks;
+            end[-1] = FMMC_REQUEST << 24 | l->node;
+            nic_send(card.route[FMMC_MANAGER], SRAM_AT(end) - 8, 8);
+        }
         next_of_queue(l, end);
         return;
     }

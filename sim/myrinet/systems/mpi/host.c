@@ -132,6 +132,7 @@ const struct myri_system myri_system_mpi_fm1 = {
     .look = LIBRARY,
     .buffers_least = 2,
     .buffers_most = FM1_RING,
+    .ahead = 1,
     .issues = &fm1_issues,
     .on_crc = FM1_ON_CRC,
     .open = fm1_open,

@@ -90,12 +90,11 @@ FIRMWARE void fetch(struct pm_firmware_loop *l, uint32_t status)
             l->look++;
         return;
     }
-    uint32_t bytes = d->bytes, to = d->to & (PM_NODES - 1);
-    if (RARELY(d->to & PM_SAME) && l->look == l->after) { /* what the buffer that left last still holds */
+    uint32_t bytes = d->bytes, to = d->to & (PM_NODES - 1), same = RARELY(d->to & PM_SAME) && l->look == l->after;
+    if (same) { /* what the buffer that left last still holds */
         if (!(status & SDONE))
             return;
         l->fill ^= 1;
-        l->ready = 1;
     } else {
         l->ready_bytes = (bytes + 3) & ~3u;
         nic_dma(d->at, SRAM_AT(card.out[l->fill] + PM_HEADER / 4), FROM_HOST, l->ready_bytes);
@@ -109,10 +108,15 @@ FIRMWARE void fetch(struct pm_firmware_loop *l, uint32_t status)
         number(slot, to);
     }
     p[0] = PM_DATA << 28 | slot << 24 | sequence_of[slot];
-    p[1] = l->node;
-    p[2] = bytes;
     l->look++;
     l->after = l->look;
+    if (same) { /* only the number and the route are others, nothing has to be fetched, and the wire is free */
+        nic_send(l->ready_route, SRAM_AT(p), PM_HEADER + l->ready_bytes);
+        l->fill ^= 1;
+        return;
+    }
+    p[1] = l->node;
+    p[2] = bytes;
 }
 
 FIRMWARE void step(struct pm_firmware_loop *l)
