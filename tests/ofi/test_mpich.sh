@@ -10,8 +10,8 @@ most=16 # processes: of two programs there are lines for 33 and 72
 memory=$(awk '/^MemAvailable/ { print $2 / 1e6 }' /proc/meminfo)
 # In `core`: some of each folder, which take every way of the provider.
 core=' attr/attrend comm/dup comm/ctxalloc comm/icsplit pt2pt/sendrecv1 pt2pt/isendirecv pt2pt/anyall pt2pt/probe_unexp pt2pt/large_tag
- pt2pt/rcancel pt2pt/mprobe pt2pt/dtype_send pt2pt/manyrma pt2pt/sendflood datatype/sendrecvt4 datatype/struct_ezhov coll/allred4 coll/alltoallw2
- coll/nonblocking3 coll/neighb_alltoall rma/accfence1 rma/putpscw1 rma/fetch_and_op rma/compare_and_swap rma/lockall_dt rma/transpose3 rma/win_flavors
+ pt2pt/rcancel pt2pt/mprobe pt2pt/dtype_send pt2pt/sendflood datatype/sendrecvt4 datatype/struct_ezhov coll/allred4 coll/alltoallw2
+ coll/nonblocking3 coll/neighb_alltoall rma/accfence1 rma/putpscw1 rma/manyrma3 rma/fetch_and_op_int rma/compare_and_swap rma/lockall_dt rma/transpose3 rma/win_flavors
  errors/pt2pt/proberank errors/comm/ccreate1 errors/rma/win_sync_op '
 core=${core//$'\n'/}
 
@@ -31,6 +31,10 @@ through() { # PROGRAM RANKS SECONDS NAME=VALUE... -- ARGUMENT...: and no line bu
 line() {
     local folder=$1 name=$2 n=$3 option seconds=180 settings=() arguments=()
     shift 3
+    case $name in
+    cmsplit_type) return ;;                # needs MPI-IO, which this MPICH is built without: red by FI_PROVIDER=sockets, too
+    large_acc_flush_local) seconds=3600 ;; # 20 GB of each rank: a hundredth of it takes longer by FI_PROVIDER=sockets and by UCX
+    esac
     for option in "$@"; do
         case $option in
         arg=*) arguments+=("${option#*=}") ;;
