@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * group_join.pml - the part of group.pml in which the last member joins (api/group/join.c), and what stands for it where
- * nobody does. That member is blank from the beginning until it has the state. */
+ * nobody does. That member is blank from the beginning until it has the state. ASKS are those whom it knows and asks
+ * first, as bits: the others have joined before it, as far as it can tell. */
 #define J (N - 1)
+#ifndef ASKS
+#define ASKS FIRST
+#endif
 
 #if JOINS
 #define FIRST     (ALL & ~BIT(J))
 #define BLANK(i)  ((i) == J && blank)
-#define TO_ASK(i) ((i) == J && !asked && !dead[J])
+#define TO_ASK(i) ((i) == J && asked == 0 && !dead[J])
 /* At the coordinator: one is to be let in. */
 #define LET_IN (joins[me] && !flushing[me] && LOWEST(IN(me)) == me && !HAS(view[me] | excluded[me], J))
 
-bool blank = true, asked, joins[N], newly[N], was[N], dropped[N], said_blank[N];
+byte asked;
+bool blank = true, joins[N], newly[N], was[N], dropped[N], said_blank[N];
 byte state_at[N];
 
 /* ---- the members ---- */
@@ -95,11 +100,19 @@ inline take_join(take_join_ep, take_join_seq, take_join_again)
 
 /* ---- the one that joins ---- */
 
-inline ask()
+inline ask_some(ask_some_set)
 {
-    asked = true;
-    send(0, JOIN, 0, 0, 0, 0, 0);
-    send(1, JOIN, 0, 0, 0, 0, 0)
+    y = (ask_some_set); /* before `asked` changes, of which it may be made */
+    asked = asked | y;
+    if
+    :: HAS(y, 0) -> send(0, JOIN, 0, 0, 0, 0, 0)
+    :: else
+    fi;
+    if
+    :: HAS(y, 1) -> send(1, JOIN, 0, 0, 0, 0, 0)
+    :: else
+    fi;
+    y = 0
 }
 
 /* Whoever joins: somebody of whom it was to hear has gone. */
@@ -109,9 +122,21 @@ inline seek()
     :: ((view[me] != 0 -> view[me] & FIRST : FIRST) & ~excluded[me]) == 0 -> dead[me] = true /* it ends */
     :: else ->
         if
+#ifndef BUG_NO_SEEK
         :: view[me] != 0 && HAS(excluded[me], SEQUENCER(me)) -> send_all(me, JOIN, epoch[me], promised[me], 1, 0, 0)
+#endif
+        :: view[me] == 0 && asked != 0 && (asked & ~excluded[me]) == 0 -> ask_some(FIRST & ~excluded[me] & ~asked)
         :: else
         fi
+    fi
+}
+
+inline ask()
+{
+    ask_some(ASKS);
+    if
+    :: excluded[me] != 0 -> seek() /* deaths that were known before it asked are told afterwards */
+    :: else
     fi
 }
 
