@@ -67,7 +67,8 @@ static void **make_args(const struct orc_operation *op, struct scratch *s)
         s->args[i] = s->bytes + at;
         at += size;
     }
-    memset(s->bytes, 0, at);
+    for (size_t i = 0; i < at; i += 8)
+        memset(s->bytes + i, 0, 8);
     s->args[n] = NULL;
     return s->args;
 }

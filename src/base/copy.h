@@ -78,4 +78,16 @@ RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
     }
 }
 
+/* Copies a few bytes that were just stored as words of eight: such a load waits for no store, but one that is wider
+ * than the store before it waits until that has left the processor. */
+RNL_INLINE void rnl_copy_words(void *to, const void *from, size_t n)
+{
+    unsigned char *t = to;
+    const unsigned char *f = from;
+    for (; n >= 8; n -= 8, t += 8, f += 8)
+        memcpy(t, f, 8);
+    if (n)
+        rnl_copy_short(t, f, n);
+}
+
 #endif

@@ -278,6 +278,30 @@ RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
     return 1;
 }
 
+/* Sends a message of two parts, both just stored as words: the second part may be empty. */
+RNL_INLINE bool rnl_stream_send_parts(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
+                                      const void *head, size_t head_bytes, const void *body, size_t body_bytes)
+{
+    if (RNL_UNLIKELY(peer >= ep->fast.ranks || ep->fast.open_short))
+        return false;
+    struct rnl_conn *conn = ep->fast.conn[peer];
+    struct rnl_tx *t = &conn->channel.tx[0];
+    uint64_t pos = t->pos;
+    if (RNL_UNLIKELY(handler != t->fast_handler || head_bytes + body_bytes != t->fast_bytes || pos >= t->fast_stop))
+        return false;
+    unsigned char *at = t->end;
+    if (!rnl_tx_room_in_cell(t)) {
+        pos = rnl_tx_begin_cell(t);
+        at = rnl_cell_of(t->ring, t->wrap, pos)->payload;
+    }
+    rnl_copy_words(at, head, head_bytes);
+    at += head_bytes;
+    rnl_copy_words(at, body, body_bytes);
+    rnl_tx_publish_at(t, t->key, at + body_bytes, pos, conn->channel.rx[0].pos, 0);
+    (void)rnl_ep_published(ep, conn, t);
+    return true;
+}
+
 /* ---- the thread that serves the endpoint: stream/serve.c ---- */
 
 /* From now on a thread may serve the endpoint. Returns 0, RNL_ERR_CONTEXT or RNL_ERR_UNSUPPORTED. */
@@ -305,6 +329,13 @@ RNL_INLINE bool rnl_stream_receive_short(struct rnl_stream *s, void *buf, size_t
     rnl_copy_short(buf, at, n);
     s->at = at + n;
     return true;
+}
+/* The bytes of an incoming message; as long as *exact is false, the most that it can have. */
+RNL_INLINE size_t rnl_stream_length(const struct rnl_stream *s, bool *exact)
+{
+    uint64_t arrived = s->before + (uint64_t)(s->end - s->base);
+    *exact = s->last || arrived == s->bound; /* the bound of records of a cell is not set, but they are whole */
+    return (size_t)(*exact ? arrived : s->bound);
 }
 
 #endif

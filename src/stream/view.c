@@ -11,11 +11,11 @@
 
 size_t rnl_length(const rnl_stream *s, int *exact)
 {
-    uint64_t arrived = s->before + (uint64_t)(s->end - s->base);
-    bool known = s->last || arrived == s->bound; /* the bound of records of a cell is not set, but they are whole */
+    bool known;
+    size_t n = rnl_stream_length(s, &known);
     if (exact)
         *exact = known;
-    return (size_t)(known ? arrived : s->bound);
+    return n;
 }
 
 /* ---- room ---- */

@@ -111,7 +111,7 @@ ok "four times the hosts add the same time to a message, from 16 to 64 to 256 ($
 # that is the least.
 sim group time 20 0 -- -n 32 --hosts 4 --trace trace
 crossed=$("$runnel" sim decode trace | awk '$2 == "sent" { split($3, from, ":"); split($5, to, ":"); if (from[1] != to[1]) n += $6 } END { print n + 0 }')
-least=$((40 * 4 * (1024 + 32)))
+least=$((40 * 4 * (1024 + 24)))
 [ "$crossed" -ge $least ] && [ "$crossed" -le $((least * 2)) ]
 ok "a message crosses the network once for each host: 40 to eight members on each of four hosts are $crossed bytes, at least $least" $?
 # Half of a share of 64 KiB holds 124 messages of 264 bytes, and one more is on its way.

@@ -324,7 +324,9 @@ static int send(struct rnl_group *g, const struct rnl_buffer *pieces, unsigned c
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a message of %zu bytes to a group", bytes);
     unsigned char *at = item->data;
     for (unsigned i = 0; i < count; i++) {
-        if (pieces[i].n)
+        if (pieces[i].n <= 64)
+            rnl_copy_words(at, pieces[i].buf, pieces[i].n);
+        else
             memcpy(at, pieces[i].buf, pieces[i].n);
         at += pieces[i].n;
     }

@@ -17,8 +17,8 @@ static struct rnl_order_head place_head(struct rnl_order *o, enum rnl_order_kind
                                         const struct rnl_order_item *item)
 {
     struct rnl_order_head head = head_of(o, kind, item->seq);
-    head.lseq = item->lseq;
-    head.member = item->sender;
+    head.lseq = (uint32_t)item->lseq;
+    head.member = (uint16_t)item->sender;
     head.stable = (uint32_t)(item->seq - o->stable);
     if (o->sequencer == o->opt.self)
         o->unannounced = 0;
@@ -60,7 +60,7 @@ void rnl_order_place_own(struct rnl_order *o, struct rnl_order_item *item)
     }
     uint8_t method = method_for(o, item->bytes);
     struct rnl_order_head head = head_of(o, method, 0);
-    head.lseq = item->lseq;
+    head.lseq = (uint32_t)item->lseq;
     if (method == RNL_ORDER_BB)
         rnl_order_to_all(o, o->opt.self, UINT32_MAX, &head, item);
     else
@@ -132,12 +132,13 @@ static bool may_send(const struct rnl_order *o, uint32_t from, uint64_t lseq)
 static bool take_to_place(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head,
                           struct rnl_order_item *item, enum rnl_order_kind kind)
 {
-    if (!may_send(o, from, head->lseq) || !item) {
+    const uint64_t lseq = lseq_of(o, from, head);
+    if (!may_send(o, from, lseq) || !item) {
         rnl_order_item_drop(o, item);
         return false;
     }
     item->sender = from;
-    item->lseq = head->lseq;
+    item->lseq = lseq;
     give_place(o, item, kind);
     return true;
 }
@@ -159,9 +160,10 @@ static struct rnl_order_item *await(struct rnl_order *o, uint32_t sender, uint64
 static bool take_request(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head)
 {
     struct rnl_order_item *awaited = NULL;
-    if (!may_send(o, from, head->lseq))
+    const uint64_t lseq = lseq_of(o, from, head);
+    if (!may_send(o, from, lseq))
         return false;
-    if (!(awaited = await(o, from, head->lseq)))
+    if (!(awaited = await(o, from, lseq)))
         return true;
     o->member[from].seen++;
     o->stats.ordered++;
@@ -193,15 +195,16 @@ static bool take_own(struct rnl_order *o, uint64_t seq, uint64_t lseq)
 static bool take_bb(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head, struct rnl_order_item *item)
 {
     struct member *m = &o->member[from];
+    const uint64_t lseq = lseq_of(o, from, head);
     if (o->sequencer == o->opt.self)
         return take_to_place(o, from, head, item, RNL_ORDER_ACCEPT);
     bool fits = item && is_flat(o) && m->queue.bytes <= o->share + RNL_ORDER_MESSAGE_MAX;
-    if (!fits || (m->awaited.first && m->awaited.first->lseq != head->lseq)) {
+    if (!fits || (m->awaited.first && m->awaited.first->lseq != lseq)) {
         rnl_order_item_drop(o, item);
         return false;
     }
     item->sender = from;
-    item->lseq = head->lseq;
+    item->lseq = lseq;
     if (m->awaited.first) {
         rnl_order_log_replace(o, list_take(&m->awaited), item);
         rnl_order_advance(o);
@@ -218,16 +221,17 @@ static bool take_accept(struct rnl_order *o, const struct rnl_order_head *head)
     if (sender >= o->opt.size || !o->member[sender].in_view || !log_is_free(o, head->seq))
         return false;
     struct member *m = &o->member[sender];
+    const uint64_t lseq = lseq_of(o, sender, head);
     take_stable(o, head);
     if (sender == o->opt.self) {
-        if (!take_own(o, head->seq, head->lseq))
+        if (!take_own(o, head->seq, lseq))
             return false;
     } else if (m->queue.first) {
-        if (m->queue.first->lseq != head->lseq)
+        if (m->queue.first->lseq != lseq)
             return false;
         rnl_order_log_put(o, head->seq, list_take(&m->queue));
     } else {
-        struct rnl_order_item *awaited = await(o, sender, head->lseq);
+        struct rnl_order_item *awaited = await(o, sender, lseq);
         if (!awaited)
             return true;
         rnl_order_log_put(o, head->seq, awaited);
@@ -245,7 +249,7 @@ static bool fits(struct rnl_order *o, const struct rnl_order_head *head)
     if (o->sequencer != o->opt.self)
         return log_is_free(o, head->seq);
     return awaited && !awaited->ready && awaited->seq == head->seq && awaited->sender == head->member &&
-           awaited->lseq == head->lseq;
+           awaited->lseq == lseq_of(o, head->member, head);
 }
 
 static bool take_message(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head,
@@ -257,13 +261,14 @@ static bool take_message(struct rnl_order *o, uint32_t from, const struct rnl_or
         rnl_order_item_drop(o, item);
         return false;
     }
+    const uint64_t lseq = lseq_of(o, sender, head);
     take_stable(o, head);
     rnl_order_to_all(o, root, UINT32_MAX, head, item);
     item->sender = sender;
-    item->lseq = head->lseq;
+    item->lseq = lseq;
     if (sender == o->opt.self) {
         rnl_order_item_drop(o, item);
-        if (!take_own(o, head->seq, head->lseq))
+        if (!take_own(o, head->seq, lseq))
             return false;
     } else if (o->sequencer == o->opt.self) {
         rnl_order_log_replace(o, *log_slot(o, head->seq), item);
@@ -276,7 +281,7 @@ static bool take_message(struct rnl_order *o, uint32_t from, const struct rnl_or
 
 static bool take_place(struct rnl_order *o, const struct rnl_order_head *head)
 {
-    struct rnl_order_item *item = rnl_order_own(o, head->lseq);
+    struct rnl_order_item *item = rnl_order_own(o, lseq_of(o, o->opt.self, head));
     if (!item || !log_is_free(o, head->seq))
         return false;
     take_stable(o, head);

@@ -81,20 +81,22 @@ enum {
 
 /* What each message begins with, in the byte order of the job.
  *
- *       0       1       2       4               8              16              24      28      32
- *       +-------+-------+-------+---------------+---------------+---------------+-------+-------+
- *       | kind  | flags |   0   |     epoch     |      seq      |     lseq      | member| stable|
- *       +-------+-------+-------+---------------+---------------+---------------+-------+-------+
+ *       0       1       2        4               8              16              20              24
+ *       +-------+-------+--------+---------------+---------------+---------------+---------------+
+ *       | kind  | flags | member |     epoch     |      seq      |     lseq      |    stable     |
+ *       +-------+-------+--------+---------------+---------------+---------------+---------------+
  *
- * `stable`: in MESSAGE, ACCEPT, PLACE and STABLE of the sequencer, how far behind `seq` what all have delivered is. */
+ * `lseq`: the lower 32 bits; the upper ones follow from what the receiver has of that member. `stable`: in MESSAGE,
+ * ACCEPT, PLACE and STABLE of the sequencer, how far behind `seq` what all have delivered is. */
 struct rnl_order_head {
     uint8_t kind, flags;
-    uint16_t zero;
+    uint16_t member;
     uint32_t epoch;
-    uint64_t seq, lseq;
-    uint32_t member, stable;
+    uint64_t seq;
+    uint32_t lseq, stable;
 };
-static_assert(sizeof(struct rnl_order_head) == 32 && offsetof(struct rnl_order_head, member) == 24, "as drawn");
+static_assert(sizeof(struct rnl_order_head) == 24 && offsetof(struct rnl_order_head, lseq) == 16, "as drawn");
+static_assert(RNL_ORDER_MEMBERS_MAX <= UINT16_MAX, "a member's number fits the head");
 
 struct rnl_order_end { /* of a participant, in CUT */
     uint32_t member;

@@ -141,6 +141,12 @@ static inline struct rnl_order_head head_of(const struct rnl_order *o, enum rnl_
 {
     return (struct rnl_order_head){.kind = (uint8_t)kind, .epoch = o->epoch, .seq = seq};
 }
+/* The message of that member that the head is about: the one nearest to what the log has of it. */
+static inline uint64_t lseq_of(const struct rnl_order *o, uint32_t sender, const struct rnl_order_head *head)
+{
+    const uint64_t near = o->member[sender].in_log;
+    return near + (uint64_t)(int64_t)(int32_t)(head->lseq - (uint32_t)near);
+}
 static inline void send_head(struct rnl_order *o, uint32_t to, const struct rnl_order_head *head,
                              struct rnl_order_item *item)
 {

@@ -310,8 +310,8 @@ static void fill(struct rnl_order *o, uint32_t to, uint64_t after)
         struct rnl_order_item *item = *log_slot(o, seq);
         struct rnl_order_head head = head_of(o, RNL_ORDER_FILL, seq);
         head.epoch = o->promised;
-        head.lseq = item->lseq;
-        head.member = item->sender;
+        head.lseq = (uint32_t)item->lseq;
+        head.member = (uint16_t)item->sender;
         head.flags = item->view ? RNL_ORDER_ROOT : 0;
         send_head(o, to, &head, item);
         o->stats.again++;
@@ -402,7 +402,7 @@ bool rnl_order_is_view(struct rnl_order *o, const struct rnl_order_item *item)
 static bool take_fill(struct rnl_order *o, const struct rnl_order_head *head, struct rnl_order_item *item)
 {
     bool view = head->flags & RNL_ORDER_ROOT, own = !view && head->member == o->opt.self;
-    struct rnl_order_item *mine = own ? rnl_order_own(o, head->lseq) : NULL;
+    struct rnl_order_item *mine = own ? rnl_order_own(o, lseq_of(o, o->opt.self, head)) : NULL;
     bool stale = !o->flushing || head->epoch != o->promised || o->blank;
     if (stale || !item || head->member >= o->opt.size || !log_is_free(o, head->seq) ||
         (view && !rnl_order_is_view(o, item)) || (own && !mine)) {
@@ -415,7 +415,7 @@ static bool take_fill(struct rnl_order *o, const struct rnl_order_head *head, st
     } else {
         item->view = view;
         item->sender = head->member;
-        item->lseq = head->lseq;
+        item->lseq = lseq_of(o, head->member, head);
     }
     rnl_order_log_put(o, head->seq, item);
     rnl_order_advance(o);

@@ -137,16 +137,37 @@ static void put_long(struct rnl_group *g, uint32_t to, const struct rnl_order_he
     try_later(g);
 }
 
+/* Sends a message of another kind than the last to its receiver. */
+static RNL_NOINLINE int put_short(struct rnl_group *g, uint32_t rank, const void *head, size_t bytes,
+                                  const struct rnl_order_item *item)
+{
+    const size_t n = item ? item->bytes : 0;
+    const struct rnl_message b = {
+        .peer = rank, .handler = (unsigned)g->opt.handler, .bound = bytes + n, .answer = 0, .flags = 0};
+    rnl_stream *s;
+    int status = rnl_begin(g->ep, &b, &s);
+    if (status < 0)
+        return status;
+    status = rnl_piece(s, head, bytes);
+    if (status == 0 && n)
+        status = rnl_piece(s, item->data, n);
+    const int ended = status < 0 ? rnl_abort(s) : rnl_end(s);
+    return status < 0 ? status : ended;
+}
+
 void rnl_group_put(void *ctx, uint32_t to, const struct rnl_order_head *head, struct rnl_order_item *item)
 {
     struct rnl_group *g = ctx;
     size_t n = item ? item->bytes : 0;
-    unsigned char both[RNL_SHORT_MAX];
-    if (RNL_LIKELY(n <= sizeof both - sizeof *head && !g->waiting)) {
-        memcpy(both, head, sizeof *head);
-        if (n)
-            rnl_copy_short(both + sizeof *head, item->data, n);
-        int status = rnl_send(g->ep, g->rank[to], (unsigned)g->opt.handler, both, sizeof *head + n);
+    if (RNL_LIKELY(n <= RNL_CELL_PAYLOAD - sizeof *head && !g->waiting)) {
+        const uint64_t words[] = {head->kind | (uint64_t)head->flags << 8 | (uint64_t)head->member << 16 |
+                                      (uint64_t)head->epoch << 32,
+                                  head->seq, head->lseq | (uint64_t)head->stable << 32};
+        const unsigned handler = (unsigned)g->opt.handler;
+        if (RNL_LIKELY(
+                rnl_stream_send_parts(g->ep, g->rank[to], handler, words, sizeof words, item ? item->data : NULL, n)))
+            return;
+        int status = put_short(g, g->rank[to], words, sizeof words, item);
         if (RNL_LIKELY(status == 0))
             return;
         if (status != RNL_NO_ROOM && status != RNL_BUSY) {
@@ -192,10 +213,12 @@ int rnl_group_take(rnl_stream *s, unsigned rank, void *ctx)
     struct rnl_order_item *item = NULL;
     struct rnl_order_head head;
     uint32_t member = g->member[rank];
-    size_t n = rnl_length(s, NULL);
+    bool exact;
+    size_t n = rnl_stream_length(s, &exact);
     if (member == UINT32_MAX || rank == g->ep->rank)
         return RNL_DONE;
-    if (n < sizeof head || n - sizeof head > RNL_ORDER_MESSAGE_MAX || rnl_receive(s, &head, sizeof head) < 0) {
+    if (n < sizeof head || n - sizeof head > RNL_ORDER_MESSAGE_MAX ||
+        (!rnl_stream_receive_short(s, &head, sizeof head) && rnl_receive(s, &head, sizeof head) < 0)) {
         rnl_order_died(g->order, member);
         return RNL_DONE;
     }

@@ -31,7 +31,7 @@ static void deliver(rnl_group *g, const struct rnl_group_message *in, void *ctx)
         pan_msg_clear(m);
         return;
     }
-    memcpy(m->proto, in->buf, head.psize);
+    rnl_pan_copy(m->proto, in->buf, head.psize);
     m->kind = RNL_PAN_OF_GROUP;
     m->group = p->port[head.port];
     m->sender = in->sender;

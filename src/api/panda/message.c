@@ -31,29 +31,6 @@ void *pan_proto_create(size_t size)
     return block;
 }
 
-struct pan_msg *rnl_pan_msg_new(struct rnl_panda *p)
-{
-    struct pan_msg *m = p->free_msgs;
-    if (RNL_LIKELY(m != NULL))
-        p->free_msgs = m->next;
-    else if (!(m = malloc(sizeof *m)))
-        return NULL;
-    m->next = NULL;
-    m->stream = NULL;
-    m->at = m->own = NULL;
-    m->left = 0;
-    m->cleared = m->in_upcall = 0;
-    m->status = 0;
-    return m;
-}
-
-static void free_msg(struct rnl_panda *p, struct pan_msg *m)
-{
-    free(m->own);
-    m->next = p->free_msgs;
-    p->free_msgs = m;
-}
-
 int pan_msg_consume(pan_msg_p m, void *dst, size_t len)
 {
     if (RNL_UNLIKELY(len > m->left))
@@ -100,7 +77,7 @@ void pan_msg_clear(pan_msg_p m)
     if (m->in_upcall)
         m->cleared = 1; /* it is freed when the upcall has returned */
     else
-        free_msg(p, m);
+        rnl_pan_msg_free(p, m);
     rnl_pan_unlock(p);
 }
 
@@ -164,26 +141,25 @@ static void lose(struct rnl_panda *p, struct pan_msg *m, int status)
     m->cleared = 1;
 }
 
+void rnl_pan_keep(struct pan_msg *m)
+{
+    if (keep(m) < 0)
+        m->left = 0;
+}
+
 void rnl_pan_upcall(struct rnl_panda *p, struct pan_msg *m)
 {
-    if (RNL_LIKELY(!p->threaded && !p->held && !p->first)) {
+    if (RNL_LIKELY(rnl_pan_at_once(p))) {
         m->in_upcall = 1;
         call(p, m);
-        m->in_upcall = 0;
-        if (RNL_LIKELY(m->cleared)) {
-            free_msg(p, m);
-            return;
-        }
-        int status = keep(m);
-        if (status < 0)
-            m->left = 0;
+        rnl_pan_after_upcall(p, m);
         return;
     }
     int status = keep(m);
     if (status < 0)
         lose(p, m, status);
     if (m->cleared) {
-        free_msg(p, m);
+        rnl_pan_msg_free(p, m);
         return;
     }
     p->count[RNL_PAN_QUEUED]++;
@@ -210,14 +186,14 @@ void rnl_pan_run_queue(struct rnl_panda *p)
         rnl_pan_lock(p);
         m->in_upcall = 0;
         if (m->cleared)
-            free_msg(p, m);
+            rnl_pan_msg_free(p, m);
     }
     p->dispatching = false;
 }
 
 /* ---- sending ---- */
 
-int64_t rnl_pan_check(const pan_iovec_t *iov, int n, const void *proto, size_t psize, size_t offset)
+int64_t rnl_pan_check_any(const pan_iovec_t *iov, int n, const void *proto, size_t psize, size_t offset)
 {
     size_t bytes = 0;
     if (!proto || psize < offset || psize > RNL_PAN_PROTO_MAX)
@@ -233,8 +209,8 @@ int64_t rnl_pan_check(const pan_iovec_t *iov, int n, const void *proto, size_t p
     return (int64_t)bytes;
 }
 
-static int send_long(struct rnl_panda *p, uint32_t dest, unsigned handler, const void *proto, size_t psize,
-                     const pan_iovec_t *iov, int n, size_t bytes)
+static int compose(struct rnl_panda *p, uint32_t dest, unsigned handler, const void *proto, size_t psize,
+                   const pan_iovec_t *iov, int n, size_t bytes)
 {
     const struct rnl_message b = {.peer = dest, .handler = handler, .bound = psize + bytes, .answer = 0, .flags = 0};
     rnl_stream *s;
@@ -249,26 +225,11 @@ static int send_long(struct rnl_panda *p, uint32_t dest, unsigned handler, const
     return status < 0 ? status : ended;
 }
 
-int rnl_pan_send(struct rnl_panda *p, uint32_t dest, unsigned handler, const void *proto, size_t psize,
-                 const pan_iovec_t *iov, int n)
+int rnl_pan_send_any(struct rnl_panda *p, uint32_t dest, unsigned handler, const void *proto, size_t psize,
+                     const pan_iovec_t *iov, int n, size_t bytes)
 {
-    size_t bytes = 0;
-    for (int i = 0; i < n; i++)
-        bytes += iov[i].len;
     for (;;) {
-        int status;
-        if (RNL_LIKELY(psize + bytes <= RNL_PAN_SHORT)) {
-            unsigned char both[RNL_PAN_SHORT], *at = both + psize;
-            memcpy(both, proto, psize);
-            for (int i = 0; i < n; i++) {
-                if (iov[i].len)
-                    memcpy(at, iov[i].data, iov[i].len);
-                at += iov[i].len;
-            }
-            status = rnl_send(p->ep, dest, handler, both, psize + bytes);
-        } else {
-            status = send_long(p, dest, handler, proto, psize, iov, n, bytes);
-        }
+        int status = compose(p, dest, handler, proto, psize, iov, n, bytes);
         if (RNL_LIKELY(status != RNL_BUSY))
             return status;
         if (p->ep->fast.in_handler)

@@ -33,7 +33,7 @@ int pan_mp_send(int dest, int port, const pan_iovec_t *iov, int n, void *proto, 
     if (status == 0) {
         const struct rnl_pan_group_head head = {.port = (uint32_t)port, .psize = (uint32_t)psize};
         memcpy(proto, &head, sizeof head);
-        status = rnl_pan_send(p, (uint32_t)dest, RNL_PAN_PORT, proto, psize, iov, n);
+        status = rnl_pan_send(p, (uint32_t)dest, RNL_PAN_PORT, proto, psize, iov, n, (size_t)bytes);
     }
     rnl_pan_unlock(p);
     return status;
@@ -44,12 +44,13 @@ int rnl_pan_take_port(rnl_stream *s, unsigned peer, void *ctx)
     struct rnl_panda *p = ctx;
     struct rnl_pan_group_head head;
     struct pan_msg *m = rnl_pan_msg_new(p);
-    size_t n = rnl_length(s, NULL);
+    bool exact;
+    const size_t n = rnl_stream_length(s, &exact);
     if (RNL_UNLIKELY(!m))
         return RNL_DONE;
-    bool good = n >= sizeof head && rnl_receive(s, &head, sizeof head) == 0 && head.port < p->own_ports &&
+    bool good = n >= sizeof head && rnl_pan_take(s, &head, sizeof head) == 0 && head.port < p->own_ports &&
                 head.psize >= sizeof head && head.psize <= RNL_PAN_PROTO_MAX && head.psize <= n &&
-                rnl_receive(s, m->proto + sizeof head, head.psize - sizeof head) == 0;
+                (head.psize == sizeof head || rnl_pan_take(s, m->proto + sizeof head, head.psize - sizeof head) == 0);
     if (RNL_UNLIKELY(!good)) {
         m->in_upcall = 0;
         pan_msg_clear(m);

@@ -50,8 +50,8 @@ static void free_call(struct rnl_panda *p, struct rnl_pan_call *c)
 }
 
 /* With the lock; p->call may move while it waits. */
-static int start(struct rnl_panda *p, uint32_t dest, const pan_iovec_t *iov, int n, void *proto, size_t psize,
-                 pan_rpc_done *done, void *arg)
+static inline int start(struct rnl_panda *p, uint32_t dest, const pan_iovec_t *iov, int n, size_t bytes, void *proto,
+                        size_t psize, pan_rpc_done *done, void *arg)
 {
     struct rnl_pan_call *c = new_call(p);
     if (!c)
@@ -63,7 +63,7 @@ static int start(struct rnl_panda *p, uint32_t dest, const pan_iovec_t *iov, int
     const struct rnl_pan_rpc_head head = {.ticket = ticket, .psize = (uint32_t)psize, .zero = 0};
     memcpy(proto, &head, sizeof head);
     p->count[RNL_PAN_CALLS]++;
-    int status = rnl_pan_send(p, dest, RNL_PAN_REQUEST, proto, psize, iov, n);
+    int status = rnl_pan_send(p, dest, RNL_PAN_REQUEST, proto, psize, iov, n, bytes);
     if (RNL_UNLIKELY(status < 0)) {
         c = &p->call[(uint32_t)ticket];
         if (c->ticket != ticket)
@@ -79,7 +79,7 @@ int pan_rpc_start(int dest, const pan_iovec_t *iov, int n, void *proto, size_t p
     if (RNL_UNLIKELY(!p))
         return rnl_last_error()->status;
     int64_t bytes = rnl_pan_check(iov, n, proto, psize, RNL_PAN_RPC_OFFSET);
-    int status = bytes < 0 ? (int)bytes : start(p, (uint32_t)dest, iov, n, proto, psize, done, arg);
+    int status = bytes < 0 ? (int)bytes : start(p, (uint32_t)dest, iov, n, (size_t)bytes, proto, psize, done, arg);
     rnl_pan_unlock(p);
     return status;
 }
@@ -103,11 +103,13 @@ int pan_rpc_trans(int dest, const pan_iovec_t *iov, int n, void *proto, size_t p
     struct rnl_panda *p = rnl_pan_enter("pan_rpc_trans");
     if (RNL_UNLIKELY(!p))
         return rnl_last_error()->status;
-    struct trans t = {.reply = NULL, .status = 0};
+    struct trans t; /* not all of it: its condition is long, and seldom used */
+    t.waiter.done = false;
+    t.status = 0;
     int64_t bytes = rnl_pan_check(iov, n, proto, psize, RNL_PAN_RPC_OFFSET);
     int status = bytes < 0 ? (int)bytes : rnl_pan_may_wait(p, "pan_rpc_trans");
     if (status == 0)
-        status = start(p, (uint32_t)dest, iov, n, proto, psize, is_trans, &t);
+        status = start(p, (uint32_t)dest, iov, n, (size_t)bytes, proto, psize, is_trans, &t);
     if (status == 0) {
         status = rnl_pan_block(p, &t.waiter, UINT64_MAX);
         for (uint32_t i = 0; status < 0 && i < p->calls; i++) /* the wait failed: no reply is to find it */
@@ -125,17 +127,17 @@ int pan_rpc_trans(int dest, const pan_iovec_t *iov, int n, void *proto, size_t p
 }
 
 /* Receives the headers; the rest of the message is m's. */
-static bool take_head(struct pan_msg *m, rnl_stream *s, unsigned peer, struct rnl_pan_rpc_head *head)
+static inline bool take_head(struct pan_msg *m, rnl_stream *s, unsigned peer, struct rnl_pan_rpc_head *head)
 {
-    size_t n = rnl_length(s, NULL);
-    if (n < sizeof *head || rnl_receive(s, m->proto, sizeof *head) < 0)
+    bool exact;
+    const size_t n = rnl_stream_length(s, &exact);
+    if (RNL_UNLIKELY(n < sizeof *head || rnl_pan_take(s, m->proto, sizeof *head) < 0))
         return false;
     memcpy(head, m->proto, sizeof *head);
-    if (head->psize < sizeof *head || head->psize > RNL_PAN_PROTO_MAX || head->psize > n)
+    const size_t more = head->psize - sizeof *head;
+    if (RNL_UNLIKELY(more > RNL_PAN_PROTO_MAX - sizeof *head || head->psize > n))
         return false;
-    if (head->psize > sizeof *head &&
-        !rnl_stream_receive_short(s, m->proto + sizeof *head, head->psize - sizeof *head) &&
-        rnl_receive(s, m->proto + sizeof *head, head->psize - sizeof *head) < 0)
+    if (more && RNL_UNLIKELY(rnl_pan_take(s, m->proto + sizeof *head, more) < 0))
         return false;
     m->stream = s;
     m->left = n - head->psize;
@@ -152,15 +154,15 @@ static void drop(struct rnl_panda *p, struct pan_msg *m)
 
 static void finish_trans(struct rnl_panda *p, struct trans *t, struct pan_msg *m)
 {
-    unsigned char *own = m->left ? malloc(m->left) : NULL;
-    size_t n = m->left;
-    if (n && !own)
-        t->status = RNL_ERR_NO_MEMORY;
-    else if (n && (t->status = pan_msg_consume(m, own, n)) == 0)
+    const size_t n = m->left;
+    if (n) {
+        m->own = malloc(n);
+        t->status = m->own ? pan_msg_consume(m, m->own, n) : RNL_ERR_NO_MEMORY;
         m->left = n;
+    }
     m->stream = NULL;
-    m->at = m->own = own;
-    if (t->status < 0)
+    m->at = m->own;
+    if (RNL_UNLIKELY(t->status < 0))
         drop(p, m);
     else
         t->reply = m;
@@ -241,7 +243,13 @@ int rnl_pan_take_request(rnl_stream *s, unsigned peer, void *ctx)
     m->kind = RNL_PAN_OF_REQUEST;
     m->upcall = u;
     p->count[RNL_PAN_SERVED]++;
-    rnl_pan_upcall(p, m);
+    if (RNL_UNLIKELY(!rnl_pan_at_once(p))) {
+        rnl_pan_upcall(p, m);
+        return RNL_DONE;
+    }
+    m->in_upcall = 1;
+    p->request(u, m, m->proto);
+    rnl_pan_after_upcall(p, m);
     return RNL_DONE;
 }
 
@@ -298,7 +306,7 @@ int pan_rpc_reply(pan_upcall_p u, const pan_iovec_t *iov, int n, void *proto, si
         memcpy(proto, &head, sizeof head);
         later = p->ep->fast.in_handler && psize + (size_t)bytes > RNL_PAN_SHORT;
         if (!later)
-            status = rnl_pan_send(p, u->client, RNL_PAN_REPLY, proto, psize, iov, n);
+            status = rnl_pan_send(p, u->client, RNL_PAN_REPLY, proto, psize, iov, n, (size_t)bytes);
         if (later || status == RNL_NO_ROOM) {
             status = post(p, u->client, iov, n, proto, psize, clear, arg);
             later = status == 0;

@@ -9,23 +9,16 @@
 
 struct rnl_panda_process rnl_panda_process;
 
-struct rnl_panda *rnl_pan_enter(const char *function)
+void rnl_pan_refuse(const char *function)
 {
-    struct rnl_panda *p = rnl_panda_process.session;
-    if (RNL_UNLIKELY(!p || rnl_ep_forked(p->ep))) {
-        (void)rnl_fail(p ? RNL_ERR_FORKED : RNL_ERR_CLOSED,
-                       p ? "%s was called in a forked process" : "%s was called before pan_init", function);
-        return NULL;
-    }
-    rnl_pan_lock(p);
-    return p;
+    const bool forked = rnl_panda_process.session;
+    (void)rnl_fail(forked ? RNL_ERR_FORKED : RNL_ERR_CLOSED,
+                   forked ? "%s was called in a forked process" : "%s was called before pan_init", function);
 }
 
-int rnl_pan_may_wait(struct rnl_panda *p, const char *function)
+int rnl_pan_must_not_wait(const char *function)
 {
-    return RNL_LIKELY(!p->ep->fast.in_handler)
-               ? 0
-               : rnl_fail(RNL_ERR_CONTEXT, "%s was called in an upcall, which must not wait", function);
+    return rnl_fail(RNL_ERR_CONTEXT, "%s was called in an upcall, which must not wait", function);
 }
 
 void rnl_pan_free(struct rnl_panda *p)

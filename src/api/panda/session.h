@@ -10,6 +10,8 @@
 #ifndef RNL_API_PANDA_SESSION_H
 #define RNL_API_PANDA_SESSION_H
 
+#include <stdlib.h>
+
 #include "api/group/group.h"
 #include "base/iface.h"
 #include "base/notes.h"
@@ -30,7 +32,7 @@ enum {
     RNL_PAN_GROUP,
     RNL_PAN_PORT
 }; /* numbers in the endpoint's handler table */
-enum { RNL_PAN_PROTO_MAX = 128, RNL_PAN_RPC_OFFSET = 16, RNL_PAN_GROUP_OFFSET = 8, RNL_PAN_SHORT = RNL_SHORT_MAX };
+enum { RNL_PAN_PROTO_MAX = 128, RNL_PAN_RPC_OFFSET = 16, RNL_PAN_GROUP_OFFSET = 8, RNL_PAN_SHORT = RNL_CELL_PAYLOAD };
 
 /* What a request and its reply begin with, in the byte order of the job. The program's header follows, then the data.
  *
@@ -143,10 +145,33 @@ static inline void rnl_pan_unlock(struct rnl_panda *p)
 
 /* ---- session.c ---- */
 
+/* Leaves a record that says why the function cannot be called. */
+RNL_COLD void rnl_pan_refuse(const char *function);
 /* The session, locked, or NULL with a record. */
-struct rnl_panda *rnl_pan_enter(const char *function);
+static inline struct rnl_panda *rnl_pan_enter(const char *function)
+{
+    struct rnl_panda *p = rnl_panda_process.session;
+    if (RNL_UNLIKELY(!p || rnl_ep_forked(p->ep))) {
+        rnl_pan_refuse(function);
+        return NULL;
+    }
+    rnl_pan_lock(p);
+    return p;
+}
+/* Copies a header, which is seldom longer than 64 bytes. */
+static inline void rnl_pan_copy(void *to, const void *from, size_t n)
+{
+    if (RNL_LIKELY(n <= 64))
+        rnl_copy_words(to, from, n);
+    else
+        memcpy(to, from, n);
+}
+RNL_COLD int rnl_pan_must_not_wait(const char *function);
 /* Returns RNL_ERR_CONTEXT where waiting is not allowed. */
-int rnl_pan_may_wait(struct rnl_panda *p, const char *function);
+static inline int rnl_pan_may_wait(struct rnl_panda *p, const char *function)
+{
+    return RNL_LIKELY(!p->ep->fast.in_handler) ? 0 : rnl_pan_must_not_wait(function);
+}
 /* Takes messages in, or waits for a thread that does, until w->done. deadline_ns: UINT64_MAX = none. */
 int rnl_pan_block(struct rnl_panda *p, struct rnl_pan_waiter *w, uint64_t deadline_ns);
 void rnl_pan_complete(struct rnl_panda *p, struct rnl_pan_waiter *w);
@@ -154,16 +179,72 @@ void rnl_pan_free(struct rnl_panda *p);
 
 /* ---- message.c ---- */
 
-struct pan_msg *rnl_pan_msg_new(struct rnl_panda *p);
+/* A message without bytes, or NULL. Those that are free own nothing. */
+static inline struct pan_msg *rnl_pan_msg_new(struct rnl_panda *p)
+{
+    struct pan_msg *m = p->free_msgs;
+    if (RNL_LIKELY(m != NULL))
+        p->free_msgs = m->next;
+    else if (!(m = malloc(sizeof *m)))
+        return NULL;
+    m->stream = NULL;
+    m->own = NULL;
+    m->left = 0;
+    m->cleared = m->in_upcall = 0;
+    m->status = 0;
+    return m;
+}
+static inline void rnl_pan_msg_free(struct rnl_panda *p, struct pan_msg *m)
+{
+    if (RNL_UNLIKELY(m->own != NULL))
+        free(m->own);
+    m->next = p->free_msgs;
+    p->free_msgs = m;
+}
 /* Runs the upcall of the message now or later. */
 void rnl_pan_upcall(struct rnl_panda *p, struct pan_msg *m);
+/* Whether an upcall may run in the handler that has taken its message in. */
+static inline bool rnl_pan_at_once(const struct rnl_panda *p)
+{
+    return !p->threaded && !p->held && !p->first;
+}
+/* Keeps what the upcall of a message has left of it. */
+void rnl_pan_keep(struct pan_msg *m);
+static inline void rnl_pan_after_upcall(struct rnl_panda *p, struct pan_msg *m)
+{
+    m->in_upcall = 0;
+    if (RNL_LIKELY(m->cleared))
+        rnl_pan_msg_free(p, m);
+    else
+        rnl_pan_keep(m);
+}
 /* Runs those that wait, unless another thread does. */
 void rnl_pan_run_queue(struct rnl_panda *p);
-/* Sends head block, then the pieces, as one message. Waits if it may. RNL_NO_ROOM where it may not. */
-int rnl_pan_send(struct rnl_panda *p, uint32_t dest, unsigned handler, const void *proto, size_t psize,
-                 const pan_iovec_t *iov, int n);
+int rnl_pan_send_any(struct rnl_panda *p, uint32_t dest, unsigned handler, const void *proto, size_t psize,
+                     const pan_iovec_t *iov, int n, size_t bytes);
+/* Sends the header, then the pieces, of so many bytes, as one message. Waits if it may; else it may be RNL_NO_ROOM. */
+static inline int rnl_pan_send(struct rnl_panda *p, uint32_t dest, unsigned handler, const void *proto, size_t psize,
+                               const pan_iovec_t *iov, int n, size_t bytes)
+{
+    if (RNL_LIKELY(n <= 1 && psize + bytes <= RNL_PAN_SHORT) &&
+        RNL_LIKELY(rnl_stream_send_parts(p->ep, dest, handler, proto, psize, bytes ? iov->data : NULL, bytes)))
+        return 0;
+    return rnl_pan_send_any(p, dest, handler, proto, psize, iov, n, bytes);
+}
+int64_t rnl_pan_check_any(const pan_iovec_t *iov, int n, const void *proto, size_t psize, size_t offset);
 /* The bytes of the pieces, or RNL_ERR_ARG. */
-int64_t rnl_pan_check(const pan_iovec_t *iov, int n, const void *proto, size_t psize, size_t offset);
+static inline int64_t rnl_pan_check(const pan_iovec_t *iov, int n, const void *proto, size_t psize, size_t offset)
+{
+    if (RNL_LIKELY(proto && psize >= offset && psize <= RNL_PAN_PROTO_MAX) &&
+        (n == 0 || RNL_LIKELY(n == 1 && iov->len <= UINT32_MAX)))
+        return n ? (int64_t)iov->len : 0;
+    return rnl_pan_check_any(iov, n, proto, psize, offset);
+}
+/* Takes in a header that is known to have arrived with its message, or waits for it. */
+static inline int rnl_pan_take(rnl_stream *s, void *to, size_t n)
+{
+    return RNL_LIKELY(rnl_stream_receive_short(s, to, n)) ? 0 : rnl_receive(s, to, n);
+}
 
 /* ---- rpc.c, group.c, port.c ---- */
 
