@@ -135,6 +135,22 @@ void rnl_node_network_open(struct rnl_node_agent *n)
 
 /* ---- AF_XDP ---- */
 
+/* Which queue a frame comes by is the card's decision, unless it is told. */
+static void note_queues(struct rnl_node_agent *n, const char *interface)
+{
+    const uint32_t others = rnl_xdp_queue_others(n->queue);
+    char text[256];
+    if (!others)
+        return;
+    int bytes =
+        snprintf(text, sizeof text,
+                 "AF_XDP: ranks have queue 0 of %s; what the card puts into its %u other%s comes by the kernel: "
+                 "ethtool -L %s combined 1 leaves one\n",
+                 interface, others, RNL_S(others), interface);
+    (void)rnl_notes_set(&n->notes, text, (size_t)bytes < sizeof text ? (size_t)bytes : sizeof text - 1);
+    rnl_node_agent_report(n, "%.*s", bytes - 1, text);
+}
+
 /* The queue of one interface serves: the one by which the first other host is reached. What goes by another interface,
  * and all of it where there is no queue, goes by the kernel's sockets. */
 int *rnl_node_network_rings(struct rnl_node_agent *n)
@@ -155,8 +171,10 @@ int *rnl_node_network_rings(struct rnl_node_agent *n)
         status = rnl_xdp_queue_open(interface, 0, RNL_XDP_ANY, own->port, n->count, &n->queue);
     for (uint32_t i = 0; status == 0 && i < n->count; i++)
         rings[i] = rnl_xdp_queue_socket(n->queue, i);
-    if (status == 0)
+    if (status == 0) {
+        note_queues(n, interface);
         return rings;
+    }
     char shown[512];
     int bytes = snprintf(shown, sizeof shown, "AF_XDP: all datagrams go by the kernel: %s\n", rnl_last_error()->text);
     (void)rnl_notes_set(&n->notes, shown, (size_t)bytes < sizeof shown ? (size_t)bytes : sizeof shown - 1);

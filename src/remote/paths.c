@@ -68,6 +68,15 @@ void rnl_remote_reply(struct rnl_remote *r, const struct rnl_view *v, const void
     r->replied = 1;
 }
 
+static void look_at_links(struct rnl_remote_conn *rc)
+{
+    struct rnl_transport *t = rc->remote->t;
+    unsigned down = 0;
+    for (unsigned path = 0; path < rc->paths->set.count; path++)
+        down |= (unsigned)t->ops->is_path_down(t, rc->rank, path) << path;
+    rnl_paths_down(&rc->paths->set, down);
+}
+
 static uint64_t at_most(uint64_t ns, uint64_t limit_ns) /* 0 = no limit */
 {
     return limit_ns && limit_ns < ns ? limit_ns : ns;
@@ -90,6 +99,8 @@ int rnl_remote_paths_new(struct rnl_remote_conn *rc, const struct rnl_addr *addr
             w->addr[count++] = addr[i];
     rnl_paths_init(&w->set, count, 0, at_most(stall_limit_ns, dead_ns / 4), at_most(confirmed_ns, dead_ns / 8));
     rc->paths = w;
+    if (r->t->ops->is_path_down) /* from now on it is told of changes, too */
+        look_at_links(rc);
     return 0;
 }
 
@@ -216,15 +227,6 @@ static uint64_t looked_ns(const struct rnl_remote *r)
 {
     uint64_t later = r->drained && !r->receiving ? 0 : behind_ns;
     return r->received_ns > later ? r->received_ns - later : 0;
-}
-
-static void look_at_links(struct rnl_remote_conn *rc)
-{
-    struct rnl_transport *t = rc->remote->t;
-    unsigned down = 0;
-    for (unsigned path = 0; path < rc->paths->set.count; path++)
-        down |= (unsigned)t->ops->is_path_down(t, rc->rank, path) << path;
-    rnl_paths_down(&rc->paths->set, down);
 }
 
 void rnl_remote_links_changed(struct rnl_remote *r)

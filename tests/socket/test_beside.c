@@ -57,6 +57,7 @@ static void played_close(struct rnl_socket *s)
     cards.closed++;
 }
 
+static struct rnl_socket_frames played_frames;
 static const struct rnl_socket_ops played_ops = {
     .size = sizeof played_ops, .send = played_send, .recv = played_recv, .close = played_close};
 
@@ -65,7 +66,7 @@ static int set_up(void **state)
     const uint8_t mac[6] = {0x52, 0x54, 0, 0, 0, 1};
     struct rnl_socket_addr loopback = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, 0, 0, 1}};
     struct rnl_socket *kernel;
-    cards = (struct played){.s = {.ops = &played_ops, .receive_bytes = 10}, .room = ROOM};
+    cards = (struct played){.s = {.ops = &played_ops, .frames = &played_frames, .receive_bytes = 10}, .room = ROOM};
     assert_int_equal(rnl_kernel_socket_open(&loopback, NULL, &kernel), 0);
     kernel_at = kernel->self;
     rnl_i8255x_address_of(mac, 1, 7, &card_at);

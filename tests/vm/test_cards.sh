@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|conform-vfio|jobs|strangers|failover|killed|killed-uio|tutorial|machines|kill
+# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|conform-vfio|jobs|strangers|failover|stripe|killed|killed-uio|tutorial|machines|kill
 # shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 shown='a.log b.log err out'
@@ -69,6 +69,33 @@ failover)
     tr -d '\r' <"$dir/a.log" | grep -a '^beat '
     check "both have moved twice or more" test "$(tr -d '\r' <"$dir/a.log" | grep -c '^beat .* moved [2-9]')" = 2
     cases 1
+    ;;
+stripe)
+    # Two wires of 1.6 Mb/s. The second becomes 2 ms longer, and is cut later, when the machine says so.
+    wires=
+    for wire in 0 1; do
+        "$build/tests/vm-wire" 200000 1000 "$dir/1$wire.out" "$dir/2$wire" "$dir/2$wire.out" "$dir/1$wire" >"$dir/wire$wire" 2>&1 &
+        wires+=" $!"
+    done
+    VM_SECONDS=280 VM_WIRES=1 "$tree/scripts/vm" pair "$tree/tests/vm/guest_stripe.sh" "$tree/tests/vm/guest_serve.sh" >"$dir/out" 2>&1 &
+    machines=$!
+    on() { # WORD SIGNAL: sends it to the second wire when the machine says the word
+        local i
+        for ((i = 0; i < 2600; i++)); do grep -q "^$1" "$dir/a.log" 2>/dev/null && break; kill -0 $machines 2>/dev/null || break; sleep 0.1; done
+        kill "-$2" "${wires##* }"
+    }
+    on 'longer now' USR1
+    on 'cut now' USR2
+    wait $machines
+    ok "both machines went through" $?
+    # shellcheck disable=SC2086 # words
+    kill $wires && for wire in $wires; do wait "$wire" || failed=1; done
+    sed 's/^/# /' "$dir"/wire?
+    took() { tr -d '\r' <"$dir/out" | sed -n "s/.*# $1: rank 1: right, \([0-9]*\) us.*/\1/p" | head -n 1; } # STRIPE KILOBYTES
+    alone=$(took '0 1000') both=$(took '1 2000') longer=$(took '1 1000')
+    [ -n "$alone" ] && [ -n "$both" ] && [ -n "$longer" ] && echo "# two wires have $((200 * alone / both)) % of the rate of one," \
+        "and $((100 * alone / longer)) % if the second is 2 ms longer"
+    cases 4
     ;;
 tutorial)
     # What runnel-cards(7) says, word for word, but for the folder: its files and its commands are taken from the page.

@@ -115,6 +115,7 @@ static int kernel_arm(struct rnl_socket *s)
 
 static void kernel_close(struct rnl_socket *s)
 {
+    rnl_kernel_links_end(kernel_of(s));
     rnl_kernel_pool_end(kernel_of(s));
     close(kernel_of(s)->fd);
     free(s);
@@ -129,6 +130,7 @@ static const struct rnl_socket_ops kernel_ops = {
     .fd = kernel_fd,
     .close = kernel_close,
     .bell = rnl_kernel_bell,
+    .is_down = rnl_kernel_is_down,
 };
 
 static int open_family(struct kernel_socket *k, int family, uint32_t speaks)
@@ -196,6 +198,7 @@ int rnl_kernel_socket_open(const struct rnl_socket_addr *addr, const struct rnl_
         return status;
     }
     k->s.ops = &kernel_ops;
+    k->s.frames = &k->frames;
     k->claims = o->claims;
     find_features(k, o->without);
     int status = make_room(k, o->receive_bytes);
@@ -243,6 +246,7 @@ int rnl_kernel_socket_adopt(int fd, const struct rnl_kernel_options *options, st
     k->family = family;
     k->facts.features = families;
     k->s.ops = &kernel_ops;
+    k->s.frames = &k->frames;
     k->claims = o->claims;
     find_features(k, o->without);
     int status = make_room(k, o->receive_bytes);

@@ -6,6 +6,7 @@
  *     kernel_move.c      moves datagrams
  *     kernel_pool.c      connected sockets
  *     kernel_bell.c      the doorbell
+ *     kernel_links.c     links of interfaces, as a hint
  *     kernel_error.c     reads what the network says about datagrams
  *     kernel_address.c   addresses and options */
 #ifndef RNL_NET_SOCKET_KERNEL_INTERNAL_H
@@ -69,7 +70,9 @@ struct kernel_socket {
     int family;               /* AF_INET, AF_INET6 */
     struct kernel_bell *bell; /* NULL = none yet */
     struct rnl_kernel_facts facts;
-    uint8_t error_pending;        /* a call met an error of an earlier datagram, so the error queue has something */
+    struct rnl_socket_frames frames; /* .links */
+    struct kernel_links *links;      /* NULL: nobody has asked for any yet */
+    uint8_t error_pending;           /* a call met an error of an earlier datagram, so the error queue has something */
     uint32_t error_first, errors; /* a circular buffer of errors that were read from the queue and not returned yet */
     struct rnl_socket_error error[KERNEL_ERRORS];
 };
@@ -123,6 +126,14 @@ void rnl_kernel_bell_end(struct kernel_socket *k);
 
 int rnl_kernel_send(struct rnl_socket *, const struct rnl_socket_out *, int n, struct rnl_socket_result *);
 int rnl_kernel_recv(struct rnl_socket *, struct rnl_socket_in *, int n);
+
+/* ---- kernel_links.c ---- */
+
+/* rnl_socket_ops.is_down. The first call begins to watch links. */
+bool rnl_kernel_is_down(struct rnl_socket *, const struct rnl_socket_addr *to);
+/* Counts in k->frames.links what has changed. Looks now and then only, unless `now`. */
+void rnl_kernel_follow_links(struct kernel_socket *k, bool now);
+void rnl_kernel_links_end(struct kernel_socket *k);
 
 /* ---- kernel_error.c ---- */
 

@@ -382,6 +382,8 @@ static void merge_or_not(const struct kernel_socket *k, struct kernel_connected 
 int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
 {
     struct kernel_socket *k = kernel_of(s);
+    if (RNL_UNLIKELY(k->links != NULL))
+        rnl_kernel_follow_links(k, k->armed);
     if (!k->armed && !k->streak && rnl_kernel_bell_is_silent(k))
         return 0;
     int got = 0, all = k->streak, everywhere = all || k->armed || k->distrusts;

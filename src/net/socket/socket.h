@@ -131,7 +131,7 @@ struct rnl_socket_frames {
 
 struct rnl_socket {
     const struct rnl_socket_ops *ops;
-    const struct rnl_socket_frames *frames; /* NULL: the kernel makes them */
+    const struct rnl_socket_frames *frames; /* where the kernel makes them, `links` alone */
     struct rnl_socket_addr self;
     uint32_t datagram_max;  /* bytes of the longest datagram that this host sends; send and recv may change it */
     uint32_t segments_max;  /* datagrams of the longest run that can be sent; 1 = no runs */

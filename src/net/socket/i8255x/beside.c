@@ -21,6 +21,7 @@ struct both {
     struct rnl_socket s; /* first */
     struct rnl_socket *cards, *kernel;
     int epoll, timer;
+    struct rnl_socket_frames frames; /* of the cards, with the links of both */
     uint32_t receives;
     bool armed;
 };
@@ -100,6 +101,8 @@ static int both_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
 {
     struct both *b = of(s);
     int got = b->cards->ops->recv(b->cards, in, n);
+    b->frames = *b->cards->frames;
+    b->frames.links += b->kernel->frames ? b->kernel->frames->links : 0;
     if (got >= n || (got > 0 && !b->armed && ++b->receives % LOOK_EVERY != 0))
         return got;
     const int more = b->kernel->ops->recv(b->kernel, in + got, n - got);
@@ -140,8 +143,8 @@ static int both_arm(struct rnl_socket *s)
 
 static bool both_is_down(struct rnl_socket *s, const struct rnl_socket_addr *to)
 {
-    struct rnl_socket *const cards = of(s)->cards;
-    return to->scope != 0 && cards->ops->is_down && cards->ops->is_down(cards, to);
+    struct rnl_socket *const by = to->scope != 0 ? of(s)->cards : of(s)->kernel;
+    return by->ops->is_down && by->ops->is_down(by, to);
 }
 
 static int both_fd(struct rnl_socket *s)
@@ -192,7 +195,7 @@ int rnl_i8255x_beside(struct rnl_socket *cards, struct rnl_socket *kernel, struc
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a socket over cards");
     b->s = *kernel;
     b->s.ops = &both_ops;
-    b->s.frames = cards->frames;
+    b->s.frames = &b->frames;
     b->cards = cards;
     b->kernel = kernel;
     const int status = watch(b);

@@ -49,6 +49,12 @@ int rnl_xdp_queue_memory(const struct rnl_xdp_queue *q)
     return absent();
 }
 
+uint32_t rnl_xdp_queue_others(const struct rnl_xdp_queue *q)
+{
+    (void)q;
+    return 0;
+}
+
 enum rnl_xdp_mode rnl_xdp_queue_mode(const struct rnl_xdp_queue *q)
 {
     (void)q;

@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "net/socket/netlink.h"
 #include "net/socket/xdp/filter.h"
-#include "net/socket/xdp/netlink.h"
 
 enum {
     ADDRESSES = 32, /* of the interface */
@@ -38,6 +38,7 @@ struct rnl_xdp_queue {
     uint32_t interface, queue, endpoints;
     int memory;
     uint8_t mac[6];
+    uint32_t queues; /* to receive, of the interface */
     bool is_veth;
     enum rnl_xdp_mode mode;
     struct rnl_xdp_area *area;
@@ -58,6 +59,7 @@ static int find_interface(struct rnl_xdp_queue *q)
 {
     struct ifreq r = {0};
     struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+    struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
     q->interface = if_nametoindex(q->name);
     if (q->interface == 0)
         return rnl_fail_errno(RNL_ERR_ARG, errno, "there is no interface %s: `ip link` lists them", q->name);
@@ -71,6 +73,8 @@ static int find_interface(struct rnl_xdp_queue *q)
     memcpy(q->mac, r.ifr_hwaddr.sa_data, sizeof q->mac);
     r.ifr_data = (void *)&driver;
     q->is_veth = ioctl(fd, SIOCETHTOOL, &r) == 0 && strcmp(driver.driver, "veth") == 0;
+    r.ifr_data = (void *)&channels;
+    q->queues = ioctl(fd, SIOCETHTOOL, &r) == 0 ? channels.rx_count + channels.combined_count : 1;
     close(fd);
     return 0;
 }
@@ -79,9 +83,9 @@ static int find_interface(struct rnl_xdp_queue *q)
 static int list_addresses(struct rnl_xdp_queue *q)
 {
     struct ifaddrs *all;
-    struct rnl_xdp_link link[RNL_XDP_LINKS];
-    const int netlink = rnl_xdp_netlink_open(false);
-    const int links = netlink < 0 ? netlink : rnl_xdp_links_list(netlink, q->interface, link);
+    struct rnl_netlink_link link[RNL_NETLINK_LINKS];
+    const int netlink = rnl_netlink_open(RNL_NETLINK_ASKS);
+    const int links = netlink < 0 ? netlink : rnl_netlink_links(netlink, q->interface, link);
     int status = 0;
     if (netlink >= 0)
         close(netlink);
@@ -91,7 +95,7 @@ static int list_addresses(struct rnl_xdp_queue *q)
         return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "the addresses of %s cannot be listed", q->name);
     for (const struct ifaddrs *a = all; a && status == 0; a = a->ifa_next) {
         uint8_t ip[16] = {[10] = 0xff, [11] = 0xff};
-        if (!a->ifa_addr || !rnl_xdp_link_find(link, links, if_nametoindex(a->ifa_name)))
+        if (!a->ifa_addr || !rnl_netlink_link_find(link, links, if_nametoindex(a->ifa_name)))
             continue;
         if (a->ifa_addr->sa_family == AF_INET)
             memcpy(ip + 12, &((const struct sockaddr_in *)(const void *)a->ifa_addr)->sin_addr, 4);
@@ -285,11 +289,11 @@ static void below_vlan(char name[IF_NAMESIZE])
 int rnl_xdp_interface_to(const uint8_t ip[16], char name[16])
 {
     _Static_assert(IF_NAMESIZE == 16, "a name of an interface");
-    struct rnl_xdp_way way;
-    const int ask = rnl_xdp_netlink_open(false);
+    struct rnl_netlink_route way;
+    const int ask = rnl_netlink_open(RNL_NETLINK_ASKS);
     if (ask < 0)
         return ask;
-    const bool found = rnl_xdp_way_ask(ask, ip, 0, &way) == 0 && if_indextoname(way.link, name);
+    const bool found = rnl_netlink_way(ask, ip, 0, &way) == 0 && if_indextoname(way.link, name);
     close(ask);
     if (!found)
         return rnl_fail(RNL_ERR_UNREACHABLE, "the kernel has no plain route to another host, by which frames could go");
@@ -356,6 +360,11 @@ int rnl_xdp_queue_socket(struct rnl_xdp_queue *q, uint32_t endpoint)
 int rnl_xdp_queue_memory(const struct rnl_xdp_queue *q)
 {
     return q->memory;
+}
+
+uint32_t rnl_xdp_queue_others(const struct rnl_xdp_queue *q)
+{
+    return q->queues > 1 && !(q->is_veth && q->mode == RNL_XDP_GENERIC) ? q->queues - 1 : 0;
 }
 
 enum rnl_xdp_mode rnl_xdp_queue_mode(const struct rnl_xdp_queue *q)

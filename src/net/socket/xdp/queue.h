@@ -26,6 +26,9 @@ int rnl_xdp_interface_to(const uint8_t ip[16], char name[16]);
  * caller's from now on and can be asked for once, and the memory, which stays the queue's. */
 int rnl_xdp_queue_socket(struct rnl_xdp_queue *q, uint32_t endpoint);
 int rnl_xdp_queue_memory(const struct rnl_xdp_queue *q);
+/* How many further queues the interface puts frames into that come, which the kernel then has. On a virtual wire the
+ * kernel's hook counts all frames to the first one. */
+uint32_t rnl_xdp_queue_others(const struct rnl_xdp_queue *q);
 enum rnl_xdp_mode rnl_xdp_queue_mode(const struct rnl_xdp_queue *q);
 /* "generic", "native, copies", "native, zero copy" */
 const char *rnl_xdp_mode_text(enum rnl_xdp_mode mode);

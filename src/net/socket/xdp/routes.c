@@ -26,9 +26,10 @@ int rnl_xdp_routes_begin(struct rnl_xdp_routes *r, uint32_t interface, const str
     r->route = calloc(RNL_XDP_ROUTES, sizeof *r->route);
     if (!r->route)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the routes of an AF_XDP socket");
-    r->changes_fd = rnl_xdp_netlink_open(true); /* before the first question, or a change between is missed */
-    r->ask = r->changes_fd < 0 ? r->changes_fd : rnl_xdp_netlink_open(false);
-    r->links = r->ask < 0 ? r->ask : rnl_xdp_links_list(r->ask, interface, r->link);
+    r->changes_fd =
+        rnl_netlink_open(RNL_NETLINK_ALL_CHANGES); /* before the first question, or a change between is missed */
+    r->ask = r->changes_fd < 0 ? r->changes_fd : rnl_netlink_open(RNL_NETLINK_ASKS);
+    r->links = r->ask < 0 ? r->ask : rnl_netlink_links(r->ask, interface, r->link);
     if (r->links >= 0)
         return 0;
     int status = r->links;
@@ -57,20 +58,20 @@ static void forget_neighbour(struct rnl_xdp_routes *r, const uint8_t ip[16])
 bool rnl_xdp_routes_follow(struct rnl_xdp_routes *r, uint32_t now_ms, bool now)
 {
     uint8_t ip[16];
-    int all = now ? RNL_XDP_CHANGED_ALL | RNL_XDP_CHANGED_LINKS : 0;
+    int all = now ? RNL_NETLINK_CHANGED_ALL | RNL_NETLINK_CHANGED_LINKS : 0;
     if (now_ms == r->look_ms && !now)
         return r->links > 0;
     r->look_ms = now_ms;
     for (int i = 0, what = 1; i < CHANGES && what; i++) {
-        what = rnl_xdp_netlink_change(r->changes_fd, ip);
-        if (what == RNL_XDP_CHANGED_NEIGHBOUR)
+        what = rnl_netlink_change(r->changes_fd, ip);
+        if (what == RNL_NETLINK_CHANGED_NEIGHBOUR)
             forget_neighbour(r, ip);
         all |= what;
     }
-    if (all & RNL_XDP_CHANGED_ALL)
+    if (all & RNL_NETLINK_CHANGED_ALL)
         r->changes++;
-    if (all & RNL_XDP_CHANGED_LINKS)
-        r->links = rnl_xdp_links_list(r->ask, r->interface, r->link);
+    if (all & RNL_NETLINK_CHANGED_LINKS)
+        r->links = rnl_netlink_links(r->ask, r->interface, r->link);
     return r->links > 0;
 }
 
@@ -82,21 +83,21 @@ static uint32_t least(uint32_t a, uint32_t b)
 /* Asks the kernel about a destination. Returns why it is the kernel that sends there, or NULL. */
 static const char *ask(struct rnl_xdp_routes *r, struct rnl_xdp_route *d)
 {
-    struct rnl_xdp_way way;
+    struct rnl_netlink_route way;
     struct rnl_socket_addr from = r->self;
     uint8_t mac[6];
     d->most = 0;
     d->waits = false;
     memset(d->next, 0, sizeof d->next);
-    if (rnl_xdp_way_ask(r->ask, d->to.ip, d->to.scope, &way) < 0)
+    if (rnl_netlink_way(r->ask, d->to.ip, d->to.scope, &way) < 0)
         return "there is no plain route to it";
-    const struct rnl_xdp_link *l = rnl_xdp_link_find(r->link, r->links, way.link);
+    const struct rnl_netlink_link *l = rnl_netlink_link_find(r->link, r->links, way.link);
     if (!l)
         return "the route to it leads through another interface";
     if (!l->up || !r->link[0].up)
         return "the interface is down";
     memcpy(d->next, way.next, sizeof d->next);
-    if (rnl_xdp_neighbour_ask(r->ask, l->index, way.next, mac) < 0) {
+    if (rnl_netlink_neighbour(r->ask, l->index, way.next, mac) < 0) {
         d->waits = true;
         return "the kernel knows no hardware address of its neighbour";
     }

@@ -6,8 +6,8 @@
 #ifndef RNL_NET_SOCKET_XDP_ROUTES_H
 #define RNL_NET_SOCKET_XDP_ROUTES_H
 
+#include "net/socket/netlink.h"
 #include "net/socket/xdp/frame.h"
-#include "net/socket/xdp/netlink.h"
 
 enum { RNL_XDP_ROUTES = 1024 };
 
@@ -28,7 +28,7 @@ struct rnl_xdp_routes {
     uint32_t news;               /* counts what became of the routes */
     struct rnl_socket_addr self; /* as the kernel's socket is bound */
     bool bound_to_all;
-    struct rnl_xdp_link link[RNL_XDP_LINKS];
+    struct rnl_netlink_link link[RNL_NETLINK_LINKS];
     int links;
     struct rnl_xdp_route *route;
 };

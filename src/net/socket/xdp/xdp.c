@@ -278,6 +278,7 @@ static int xdp_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
     int got = k->facts.works ? by_rings(k, in, n) : 0;
     if (got < n && looks_at_kernel(k, got)) {
         const int more = k->kernel->ops->recv(k->kernel, in + got, n - got);
+        k->frames.links = k->kernel->frames ? k->kernel->frames->links : 0;
         if (more < 0)
             return got ? got : more;
         k->misses = more ? 0 : k->misses + (k->misses < MISSES_MANY);
@@ -355,6 +356,12 @@ static void xdp_close(struct rnl_socket *s)
     free(k);
 }
 
+static bool xdp_is_down(struct rnl_socket *s, const struct rnl_socket_addr *to)
+{
+    struct rnl_socket *const kernel = of(s)->kernel;
+    return kernel->ops->is_down && kernel->ops->is_down(kernel, to);
+}
+
 static const struct rnl_socket_ops xdp_ops = {
     .size = sizeof xdp_ops,
     .send = xdp_send,
@@ -364,6 +371,7 @@ static const struct rnl_socket_ops xdp_ops = {
     .fd = xdp_fd,
     .close = xdp_close,
     .bell = xdp_bell,
+    .is_down = xdp_is_down,
 };
 
 static int watch_kernel(struct xdp_socket *k)

@@ -2,7 +2,7 @@
  *
  * netlink.c - asks the kernel, one message at a time, and reads what it announces. What comes from another sender than
  * the kernel is thrown away. */
-#include "net/socket/xdp/netlink.h"
+#include "net/socket/netlink.h"
 
 #include <errno.h>
 #include <linux/if_link.h>
@@ -96,7 +96,7 @@ static void discard(int fd, void *room)
         ;
 }
 
-/* Asks for one message. 0, or -1. */
+/* Asks for one message. 0, or negative: -errno if that is what the kernel answers. */
 static int ask(int fd, struct netlink_ask *q, void *room, uint32_t fixed, struct answer *a)
 {
     discard(fd, room);
@@ -104,17 +104,21 @@ static int ask(int fd, struct netlink_ask *q, void *room, uint32_t fixed, struct
         return -1;
     const int n = read_some(fd, room);
     const struct nlmsghdr *h = room;
-    if (n <= 0 || !NLMSG_OK(h, (uint32_t)n) || h->nlmsg_type == NLMSG_ERROR)
+    if (n <= 0 || !NLMSG_OK(h, (uint32_t)n))
         return -1;
+    if (h->nlmsg_type == NLMSG_ERROR)
+        return h->nlmsg_len < NLMSG_LENGTH(sizeof(struct nlmsgerr)) ? -1
+                                                                    : ((const struct nlmsgerr *)NLMSG_DATA(h))->error;
     return parse(h, fixed, a);
 }
 
-int rnl_xdp_netlink_open(bool changes)
+int rnl_netlink_open(enum rnl_netlink_use use)
 {
     struct sockaddr_nl a = {.nl_family = AF_NETLINK};
-    if (changes)
-        a.nl_groups = RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
-                      RTMGRP_IPV6_ROUTE;
+    if (use != RNL_NETLINK_ASKS)
+        a.nl_groups = RTMGRP_LINK;
+    if (use == RNL_NETLINK_ALL_CHANGES)
+        a.nl_groups |= RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
     if (fd >= 0 && bind(fd, (const struct sockaddr *)&a, sizeof a) == 0)
         return fd;
@@ -126,14 +130,18 @@ int rnl_xdp_netlink_open(bool changes)
 
 /* ---- links ---- */
 
+static bool has_carrier(const struct ifinfomsg *i)
+{
+    return (i->ifi_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
 /* Reads one link into out, if it is the interface or a VLAN on it. */
-static bool take_link(const struct answer *a, uint32_t interface, struct rnl_xdp_link *out)
+static bool take_link(const struct answer *a, uint32_t interface, struct rnl_netlink_link *out)
 {
     const struct ifinfomsg *i = NLMSG_DATA(a->n);
     const struct rtattr *info[IFLA_INFO_MAX + 1], *vlan[IFLA_VLAN_MAX + 1];
     uint32_t below = 0;
-    *out = (struct rnl_xdp_link){.index = (uint32_t)i->ifi_index,
-                                 .up = (i->ifi_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING)};
+    *out = (struct rnl_netlink_link){.index = (uint32_t)i->ifi_index, .up = has_carrier(i)};
     if (!get(a->at[IFLA_ADDRESS], out->mac, sizeof out->mac) || !get(a->at[IFLA_MTU], &out->mtu, sizeof out->mtu))
         return false;
     if (out->index == interface)
@@ -150,10 +158,10 @@ static bool take_link(const struct answer *a, uint32_t interface, struct rnl_xdp
 }
 
 /* Reads a part of a dump. Returns true at its end. */
-static bool take_links(const void *room, uint32_t bytes, uint32_t interface, struct rnl_xdp_link *out, int *n)
+static bool take_links(const void *room, uint32_t bytes, uint32_t interface, struct rnl_netlink_link *out, int *n)
 {
     struct answer a;
-    struct rnl_xdp_link l;
+    struct rnl_netlink_link l;
     for (const struct nlmsghdr *h = room; NLMSG_OK(h, bytes); h = NLMSG_NEXT(h, bytes)) {
         if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
             return true;
@@ -161,13 +169,13 @@ static bool take_links(const void *room, uint32_t bytes, uint32_t interface, str
             continue;
         if (l.tag == 0)
             out[0] = l;
-        else if (*n < RNL_XDP_LINKS)
+        else if (*n < RNL_NETLINK_LINKS)
             out[(*n)++] = l;
     }
     return false;
 }
 
-int rnl_xdp_links_list(int netlink, uint32_t interface, struct rnl_xdp_link *out)
+int rnl_netlink_links(int netlink, uint32_t interface, struct rnl_netlink_link *out)
 {
     _Alignas(struct nlmsghdr) char room[ANSWER];
     struct netlink_ask q;
@@ -184,7 +192,7 @@ int rnl_xdp_links_list(int netlink, uint32_t interface, struct rnl_xdp_link *out
     return out[0].index ? n : rnl_fail(RNL_ERR_UNREACHABLE, "the interface with number %u is gone", interface);
 }
 
-const struct rnl_xdp_link *rnl_xdp_link_find(const struct rnl_xdp_link *l, int n, uint32_t index)
+const struct rnl_netlink_link *rnl_netlink_link_find(const struct rnl_netlink_link *l, int n, uint32_t index)
 {
     for (int i = 0; i < n && index; i++)
         if (l[i].index == index)
@@ -205,20 +213,28 @@ static bool get_ip(const struct rtattr *a, bool v4, uint8_t ip[16])
     return get(a, v4 ? ip + 12 : ip, v4 ? 4 : 16);
 }
 
-int rnl_xdp_way_ask(int netlink, const uint8_t ip[16], uint32_t scope, struct rnl_xdp_way *out)
+/* Asks for the route to an address. 0, or negative as `ask`. */
+static int ask_route(int netlink, const uint8_t ip[16], uint32_t scope, void *room, struct answer *a)
 {
-    _Alignas(struct nlmsghdr) char room[ANSWER];
     struct netlink_ask q;
-    struct answer a;
     const bool v4 = is_ipv4(ip);
-    const struct rtattr *metrics[RTAX_MAX + 1];
     ask_for(&q, RTM_GETROUTE, 0, sizeof q.is.route);
     q.is.route.rtm_family = v4 ? AF_INET : AF_INET6;
     q.is.route.rtm_dst_len = v4 ? 32 : 128;
     attribute(&q, RTA_DST, v4 ? ip + 12 : ip, v4 ? 4 : 16);
     if (scope)
         attribute(&q, RTA_OIF, &scope, sizeof scope);
-    if (ask(netlink, &q, room, sizeof(struct rtmsg), &a) < 0 || a.n->nlmsg_type != RTM_NEWROUTE)
+    const int status = ask(netlink, &q, room, sizeof(struct rtmsg), a);
+    return status == 0 && a->n->nlmsg_type != RTM_NEWROUTE ? -1 : status;
+}
+
+int rnl_netlink_way(int netlink, const uint8_t ip[16], uint32_t scope, struct rnl_netlink_route *out)
+{
+    _Alignas(struct nlmsghdr) char room[ANSWER];
+    struct answer a;
+    const bool v4 = is_ipv4(ip);
+    const struct rtattr *metrics[RTAX_MAX + 1];
+    if (ask_route(netlink, ip, scope, room, &a) < 0)
         return -1;
     const struct rtmsg *r = NLMSG_DATA(a.n);
     memset(out, 0, sizeof *out);
@@ -234,7 +250,25 @@ int rnl_xdp_way_ask(int netlink, const uint8_t ip[16], uint32_t scope, struct rn
     return 0;
 }
 
-int rnl_xdp_neighbour_ask(int netlink, uint32_t link, const uint8_t ip[16], uint8_t mac[6])
+bool rnl_netlink_is_down(int netlink, const uint8_t ip[16], uint32_t scope)
+{
+    _Alignas(struct nlmsghdr) char room[ANSWER];
+    struct netlink_ask q;
+    struct answer a;
+    uint32_t link = 0;
+    const int status = ask_route(netlink, ip, scope, room, &a);
+    if (status < 0)
+        return status == -ENETUNREACH || status == -EHOSTUNREACH || status == -ENETDOWN;
+    if (!get(a.at[RTA_OIF], &link, sizeof link))
+        return false;
+    ask_for(&q, RTM_GETLINK, 0, sizeof q.is.link);
+    q.is.link.ifi_index = (int)link;
+    if (ask(netlink, &q, room, sizeof(struct ifinfomsg), &a) < 0 || a.n->nlmsg_type != RTM_NEWLINK)
+        return false;
+    return !has_carrier(NLMSG_DATA(a.n));
+}
+
+int rnl_netlink_neighbour(int netlink, uint32_t link, const uint8_t ip[16], uint8_t mac[6])
 {
     _Alignas(struct nlmsghdr) char room[ANSWER];
     enum { GOOD = NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT };
@@ -264,26 +298,26 @@ static int change_of(const struct nlmsghdr *h, uint8_t ip[16])
         const struct ndmsg *n = NLMSG_DATA(h);
         return (n->ndm_family == AF_INET || n->ndm_family == AF_INET6) &&
                        get_ip(a.at[NDA_DST], n->ndm_family == AF_INET, ip)
-                   ? RNL_XDP_CHANGED_NEIGHBOUR
+                   ? RNL_NETLINK_CHANGED_NEIGHBOUR
                    : 0;
     case RTM_NEWLINK:
     case RTM_DELLINK:
-        return RNL_XDP_CHANGED_ALL | RNL_XDP_CHANGED_LINKS;
+        return RNL_NETLINK_CHANGED_ALL | RNL_NETLINK_CHANGED_LINKS;
     default:
-        return RNL_XDP_CHANGED_ALL; /* routes and addresses */
+        return RNL_NETLINK_CHANGED_ALL; /* routes and addresses */
     }
 }
 
-int rnl_xdp_netlink_change(int changes, uint8_t ip[16])
+int rnl_netlink_change(int changes, uint8_t ip[16])
 {
     _Alignas(struct nlmsghdr) char room[ANSWER];
     const int n = read_some(changes, room);
     uint32_t bytes = n > 0 ? (uint32_t)n : 0;
-    int found = n == -ENOBUFS ? RNL_XDP_CHANGED_ALL | RNL_XDP_CHANGED_LINKS : 0, neighbours = 0;
+    int found = n == -ENOBUFS ? RNL_NETLINK_CHANGED_ALL | RNL_NETLINK_CHANGED_LINKS : 0, neighbours = 0;
     for (const struct nlmsghdr *h = (const void *)room; NLMSG_OK(h, bytes); h = NLMSG_NEXT(h, bytes)) {
         const int one = change_of(h, ip);
-        neighbours += one == RNL_XDP_CHANGED_NEIGHBOUR;
+        neighbours += one == RNL_NETLINK_CHANGED_NEIGHBOUR;
         found |= one;
     }
-    return neighbours > 1 ? found | RNL_XDP_CHANGED_ALL : found; /* there is room to name one */
+    return neighbours > 1 ? found | RNL_NETLINK_CHANGED_ALL : found; /* there is room to name one */
 }
