@@ -288,13 +288,27 @@ static int run_notify(struct bench_process *s, const struct bench_order *o, stru
     return meet(s);
 }
 
-/* Each adds 1 to a word of the other, once the other has added to its own. */
+static int await_message(struct bench_process *s)
+{
+    for (due_messages++; messages < due_messages;)
+        if (look(s))
+            return -1;
+    return 0;
+}
+
+static int send_word(struct bench_process *s, const uint64_t *word)
+{
+    return rnl_send(ep, !s->rank, MESSAGE, word, WORD) < 0 ? failed(s) : 0;
+}
+
+/* Each adds 1 to a word of the other, once the other has added to its own. Who adds learns what was there before; so
+ * the messages that this is compared with are two, one that asks and one that answers. */
 static int run_add(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
     enum put_way way = (enum put_way)o->variant;
-    bool window = way == BY_WINDOW, quiet = way != BY_MESSAGE && (!window || rnl_import_is_direct(theirs));
+    bool window = way == BY_WINDOW, quiet = !window || rnl_import_is_direct(theirs);
     uint64_t t0 = 0, before, wanted = way == BY_MESSAGE ? 0 : sums[window];
-    messages = 0;
+    messages = due_messages = 0;
     message_bytes = WORD;
     for (int timed = 0; timed < 2; timed++) {
         uint64_t count = timed ? o->count : o->count / 8 + 2;
@@ -304,18 +318,17 @@ static int run_add(struct bench_process *s, const struct bench_order *o, struct 
         for (uint64_t i = 0; i < count; i++) {
             wanted++;
             for (unsigned turn = 0; turn < 2; turn++) {
-                if (turn == s->rank && way == BY_MESSAGE) {
-                    if (rnl_send(ep, !s->rank, MESSAGE, &wanted, WORD) < 0)
-                        return failed(s);
+                if (way == BY_MESSAGE) {
+                    if (turn == s->rank ? send_word(s, &wanted) || await_message(s)
+                                        : await_message(s) || send_word(s, &wanted))
+                        return -1;
                 } else if (turn == s->rank && window) {
                     if (rnl_fetch_add(theirs, BYTES, 1, &before) < 0)
                         return failed(s);
                 } else if (turn == s->rank) {
                     (void)atomic_fetch_add_explicit(word_at(bare + BYTES), 1, memory_order_seq_cst);
                 } else {
-                    while (way == BY_MESSAGE
-                               ? messages < wanted
-                               : atomic_load_explicit(word_at(own[way] + BYTES), memory_order_acquire) != wanted) {
+                    while (atomic_load_explicit(word_at(own[way] + BYTES), memory_order_acquire) != wanted) {
                         if (!quiet && look(s))
                             return -1;
                         if (s->one_core)

@@ -129,6 +129,9 @@ struct rnl_env_ops {
      * be reached in both directions, on the clock of now_ns; 0 = never. A process that only computes is thus not
      * declared dead for its silence. NULL = nobody knows. */
     uint64_t (*liveness)(struct rnl_env *, uint32_t rank);
+    /* Returns whether somebody who would have told of the end of the process of `rank` is gone, so that nobody does: it
+     * is probed while it is idle, too. NULL = no rank is so. */
+    bool (*is_unwatched)(struct rnl_env *, uint32_t rank);
     /* Sleeps until `fd` or the own descriptor is readable, a signal handler ran, or deadline_ns passed. Returns 1 if
      * one is readable; may return 0 for no reason. NULL = whatever fills the rings of `datagrams` also rings the own
      * bell. */

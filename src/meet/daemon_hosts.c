@@ -4,7 +4,7 @@
  * (secure_stream.h) that is for one pair of processes and lasts as long as they do. Each daemon says who its process
  * is, as the kernel told it, and gives it the key of the pair; what the two say to each other then goes over neither
  * daemon nor stream. A daemon says over the stream when its process is gone. A stream that ends without that ends no
- * connection: the daemon there may have ended.
+ * connection: the daemon there may have ended. Then the process here is told that nobody would tell it of the end.
  *
  * Daemons of nodes, which are root's, believe each other's numbers of users and groups. A daemon of a user speaks for
  * that user's processes only, and takes whoever has the user's key for that user. */
@@ -197,9 +197,7 @@ static void refuse(struct rnl_daemon *d, struct daemon_call *k, int status)
 
 static void gone_came(struct rnl_daemon *d, struct daemon_call *k, uint32_t why)
 {
-    const struct rnl_meet_msg msg = {
-        .kind = RNL_MEET_GONE,
-        .u.gone = {.call = k->number, .why = why == RNL_DEATH_LEFT ? RNL_DEATH_LEFT : RNL_DEATH_EXIT}};
+    const struct rnl_meet_msg msg = {.kind = RNL_MEET_GONE, .u.gone = {.call = k->number, .why = why}};
     if (rnl_daemon_send(k->caller, &msg) < 0)
         rnl_daemon_drop(d, k->caller);
     end_call(d, k);
@@ -210,8 +208,8 @@ static void fail(struct rnl_daemon *d, struct daemon_call *k, int status)
 {
     if (k->caller && k->state < CALL_UP && !k->is_server)
         rnl_daemon_send_result(d, k->caller, k->request.request_id, status);
-    if (k->caller && k->state == CALL_PENDING)
-        gone_came(d, k, RNL_DEATH_EXIT);
+    if (k->caller && (k->state == CALL_PENDING || k->state == CALL_UP))
+        gone_came(d, k, k->state == CALL_UP ? RNL_DEATH_NONE : RNL_DEATH_EXIT);
     else
         end_call(d, k);
 }
@@ -407,7 +405,7 @@ static bool handle(struct rnl_daemon *d, struct daemon_call *k, const struct rnl
         return true;
     }
     if (k->state == CALL_UP && m->kind == RNL_DAEMON_MSG_GONE) {
-        gone_came(d, k, m->why);
+        gone_came(d, k, m->why == RNL_DEATH_LEFT ? RNL_DEATH_LEFT : RNL_DEATH_EXIT);
         return true;
     }
     return false;

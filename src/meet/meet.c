@@ -450,6 +450,7 @@ const struct rnl_env_ops rnl_meet_real_ops = {
     .rank_address = rnl_meet_remote_address,
     .alternate_address = rnl_meet_remote_alternate,
     .liveness = rnl_meet_remote_liveness,
+    .is_unwatched = rnl_meet_remote_is_unwatched,
 };
 
 static int make_tables(struct meet *m)

@@ -256,6 +256,7 @@ void rnl_meet_remote_forget(struct meet *, uint32_t rank);            /* the slo
 int rnl_meet_remote_address(struct rnl_env *, uint32_t rank, struct rnl_rank_address *out);
 int rnl_meet_remote_alternate(struct rnl_env *, uint32_t rank, unsigned n, struct rnl_rank_address *out);
 uint64_t rnl_meet_remote_liveness(struct rnl_env *, uint32_t rank); /* as the job says that vouches for the peer */
+bool rnl_meet_remote_is_unwatched(struct rnl_env *, uint32_t rank); /* a daemon that watched the peer has ended */
 /* A slot that a job's env, `by`, vouches for as its rank `of`: it is made such, still is one, and becomes a peer. */
 void rnl_meet_remote_reserve(struct meet *, uint32_t rank, struct rnl_env *by, uint32_t of);
 bool rnl_meet_remote_reserved(const struct meet *, uint32_t rank, struct rnl_env **by, uint32_t *of);

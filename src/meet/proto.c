@@ -153,7 +153,7 @@ static bool good_body(const struct rnl_meet_msg *m)
     case RNL_MEET_MET:
         return good_place(&m->u.met.place);
     case RNL_MEET_GONE:
-        return m->u.gone.why == RNL_DEATH_EXIT || m->u.gone.why == RNL_DEATH_LEFT;
+        return m->u.gone.why == RNL_DEATH_NONE || m->u.gone.why == RNL_DEATH_EXIT || m->u.gone.why == RNL_DEATH_LEFT;
     case RNL_MEET_RESULT:
         return m->u.result.status <= 0;
     case RNL_MEET_LISTED:

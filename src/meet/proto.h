@@ -32,7 +32,8 @@
  *   LISTED  | cursor 4 | uid 4 | pid 4 | 0 4 | name 64 |  one that the caller may reach; no name: no more
  *   CALLED  | id 4 | call 4 | uid 4 | gid 4 | place 24 | ip 16 | token 16 | key 32 |       of SERVE: who sent CALL
  *   MET     | id 4 | call 4 | uid 4 | gid 4 | place 24 | ip 16 | key 32 |                  of CALL: the peer's REPLY
- *   GONE    | call 4 | why 4 |                        that peer is: enum rnl_death_reason, EXIT or LEFT
+ *   GONE    | call 4 | why 4 |                        that peer is: enum rnl_death_reason, EXIT or LEFT; or NONE: the
+ *                                                     daemon there has ended, and nobody would tell
  *
  * Between hosts: call is a number of the daemon's for the pair; key is the pair's (secure_stream.h); place is where an
  * endpoint is found and what it calls the other one: | port of its UDP socket 4 | rank 4 | own 16 |; port of CALL is

@@ -261,6 +261,13 @@ uint64_t rnl_meet_remote_liveness(struct rnl_env *env, uint32_t rank)
     return f && f->by && f->by->ops->liveness ? f->by->ops->liveness(f->by, f->of) : 0;
 }
 
+bool rnl_meet_remote_is_unwatched(struct rnl_env *env, uint32_t rank)
+{
+    const struct meet *m = rnl_meet_of(env);
+    return m->remote && m->slot[rank].state == MEET_UP && m->slot[rank].is_remote && !m->remote[rank].by &&
+           m->remote[rank].call == 0;
+}
+
 /* ---- the end ---- */
 
 uint32_t rnl_meet_remote_call_of(const struct meet *m, uint32_t rank)

@@ -195,7 +195,9 @@ void rnl_meet_remote_gone(struct meet *m, const struct rnl_meet_gone *g)
     for (uint32_t i = 1; g->call && i < m->env.size; i++) {
         if (rnl_meet_remote_call_of(m, i) != g->call)
             continue;
-        if (m->slot[i].state == MEET_UP)
+        if (g->why == RNL_DEATH_NONE)
+            rnl_meet_remote_orphaned(m, i);
+        else if (m->slot[i].state == MEET_UP)
             rnl_meet_ended(m, i, (int)g->why, g->why == RNL_DEATH_EXIT ? -1 : 0);
         else if (m->slot[i].state == MEET_REQUESTING)
             set_free(m, i);

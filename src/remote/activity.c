@@ -158,19 +158,23 @@ void rnl_remote_attest(struct rnl_remote_conn *rc, uint64_t now_ns)
         rc->hs.give_up_ns = when + r->hs.config.give_up_ns;
 }
 
+/* Whether the silence of a peer says anything. Where nobody attests this process either, no agent does so at all, and a
+ * peer that computes could not be told from one that is stopped. */
+static bool is_probed(struct rnl_env *env, uint32_t rank)
+{
+    return attested(env, env->rank) || (env->ops->is_unwatched && env->ops->is_unwatched(env, rank));
+}
+
 /* A process that only waits for a message would never learn that the peer is stopped or cut off, since it has nothing
  * in flight that could stay unanswered. So an idle peer is probed when no agent has attested it for half of the time
- * after which it would be dead. Where nobody attests this process either, no agent does so at all, and a peer that
- * computes could not be told from one that is stopped: it is not probed. */
+ * after which it would be dead. */
 void rnl_remote_probe_idle(struct rnl_remote *r, uint64_t now_ns)
 {
     uint64_t quiet = r->config.dead_ns / 2, since = now_ns > quiet ? now_ns - quiet : 0;
     r->probe_ns = r->env->ops->liveness ? now_ns + quiet / 4 : UINT64_MAX;
-    if (!attested(r->env, r->env->rank))
-        return;
     for (uint32_t i = 0; i < r->env->size; i++) {
         struct rnl_remote_conn *rc = r->conn[i];
-        if (!rc || !rc->established || rc->closed || attested(r->env, i) > since ||
+        if (!rc || !rc->established || rc->closed || !is_probed(r->env, i) || attested(r->env, i) > since ||
             !rnl_flow_is_idle_since(&rc->flow, since))
             continue;
         int woken = rnl_remote_activate(rc);

@@ -49,6 +49,15 @@ mv said first
 meets 6 40 counter@host0 --hosts 3 --loss 5% --keep-going --scenario disaster --seed 5 && cmp -s said first
 ok '... the same in each run' $?
 
+meets 6 40 counter@host0 --hosts 3 --loss 5% --keep-going --scenario disaster --seed 14
+ok 'a process that ends while the daemons of both hosts are gone is missed later' $?
+worse=0
+for ms in 74 88 102; do
+    printf 'at %sms daemon 1\nat %sms crash 1 step 5 restart 3ms\n' $ms $ms >other
+    meets 2 100 counter@host0 --hosts 2 --keep-going --scenario other --seed $ms || worse=1
+done
+ok 'so is one that ends after the daemon of its own host' $worse
+
 worse=0
 for step in $(seq 1 6 400); do
     echo "at 50ms crash 1 step $step restart 3ms" >step
