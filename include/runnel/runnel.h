@@ -158,9 +158,10 @@ RNL_PUBLIC int rnl_abort(rnl_stream *s);
 RNL_PUBLIC RNL_CHECK int rnl_flush(rnl_endpoint *ep);
 /* Bounds how long each later send, begin, piece and end of this endpoint may wait for room outside handlers (negative:
  * no limit, which is the default). A call that would wait longer returns RNL_TIMED_OUT: a send or begin has begun
- * nothing; after a piece or end the message stays open, and can be continued with the same call or aborted, but an end
- * after a piece of which a part was taken gives it up (RNL_ERR_ABORTED). Handlers that the call runs meanwhile are not
- * cut short. Never waits, inside handlers neither. Has no effect in a forked child. */
+ * nothing; after a piece or end the message stays open, and can be aborted or continued with the same call, which goes
+ * on behind what was taken of that piece; an end instead gives the message up (RNL_ERR_ABORTED) if a part was taken.
+ * Handlers that the call runs meanwhile are not cut short. Never waits, inside handlers neither. Has no effect in a
+ * forked child. */
 RNL_PUBLIC void rnl_send_timeout(rnl_endpoint *ep, int64_t timeout_ns);
 
 struct rnl_buffer {

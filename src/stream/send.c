@@ -386,6 +386,18 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
         return status;
     const unsigned char *from = buf;
     const uint64_t deadline_ns = deadline_of(ep);
+    if (s->piece_failed && rnl_stream_composing(s)) { /* the same call as before: its first bytes were taken then */
+        if (n < s->piece_taken) {
+            status = rnl_fail(RNL_ERR_ARG,
+                              "of the last piece to rank %u %zu bytes were taken before its time had passed: give the "
+                              "same %zu bytes or more again, not %zu, or abort the message",
+                              s->conn->rank, s->piece_taken, s->piece_taken, n);
+            rnl_ep_leave(ep);
+            return status;
+        }
+        from += s->piece_taken;
+        n -= s->piece_taken;
+    }
     for (;;) {
         int64_t took = rnl_stream_put(s, from, n);
         status = took < 0 ? (int)took : 0;
@@ -407,7 +419,10 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
         if (status < 0)
             break;
     }
-    s->piece_failed |= status < 0 && from != buf;
+    if (rnl_stream_composing(s)) {
+        s->piece_failed = status < 0 && from != buf;
+        s->piece_taken = (size_t)(from - (const unsigned char *)buf);
+    }
     rnl_ep_leave(ep);
     return status;
 }

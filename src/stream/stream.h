@@ -114,10 +114,14 @@ struct rnl_stream {
         struct rnl_handler h; /* in: the handler as it was when the message came */
         pthread_t thread;     /* out, in an endpoint that threads share: the one that began it */
     };
-    int32_t ending;                      /* what the handler returned */
-    uint32_t head_bytes;                 /* in, on a coroutine, if it may be replied to: bytes of conn->head */
-    unsigned char *reassembly;           /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
-    size_t reassembled, reassembly_room; /* bytes in the collecting buffer; its size */
+    int32_t ending;            /* what the handler returned */
+    uint32_t head_bytes;       /* in, on a coroutine, if it may be replied to: bytes of conn->head */
+    unsigned char *reassembly; /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
+    union {
+        size_t reassembled; /* in, GATHER: bytes in the collecting buffer */
+        size_t piece_taken; /* out, if piece_failed: so much of that piece was taken */
+    };
+    size_t reassembly_room; /* in, GATHER: bytes of the collecting buffer */
 };
 /* Returns how many bytes of an incoming message its handler has taken. */
 RNL_INLINE uint64_t rnl_stream_received(const struct rnl_stream *s)

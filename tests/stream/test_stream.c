@@ -103,18 +103,29 @@ static void no_room_outside_handlers_says_to_extract(void **state)
 }
 
 struct watch {
-    size_t seen; /* bytes of the open message received */
+    size_t seen;  /* bytes of the open message received */
+    uint32_t sum; /* of them */
     int done;
 };
+
+static uint32_t sum_of(uint32_t sum, const unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum = 31 * sum + bytes[i];
+    return sum;
+}
 
 static int watcher(rnl_stream *s, unsigned peer, void *ctx)
 {
     struct watch *w = ctx;
-    char byte;
+    unsigned char byte;
     (void)peer;
     w->seen = 0;
-    while (rnl_receive(s, &byte, 1) == 0)
+    w->sum = 0;
+    while (rnl_receive(s, &byte, 1) == 0) {
         w->seen++;
+        w->sum = sum_of(w->sum, &byte, 1);
+    }
     w->done++;
     return RNL_DONE;
 }
@@ -162,8 +173,8 @@ static void a_send_behind_queued_messages_gives_up_too(void **state)
 
 static void what_timed_out_of_a_message_is_continued_or_given_up(void **state)
 {
-    enum { PIECE = 64 << 10, BYTES = 64 << 20 };
-    const struct rnl_message b = {.peer = 1, .handler = OTHER, .bound = BYTES};
+    enum { PIECE = 8 << 20 };
+    const struct rnl_message b = {.peer = 1, .handler = OTHER, .bound = 64 << 20};
     struct fixture *f = *state;
     struct watch w = {0};
     rnl_stream *s;
@@ -183,17 +194,31 @@ static void what_timed_out_of_a_message_is_continued_or_given_up(void **state)
     assert_int_equal(w.seen, sent + 1);
     assert_int_equal(w.done, 1);
 
-    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
-    while ((status = rnl_piece(s, test_pattern(0, 0), PIECE)) == 0)
-        ;
-    assert_int_equal(status, RNL_TIMED_OUT); /* a part of it was taken */
-    drain(f->b);
-    assert_int_equal(rnl_end(s), RNL_ERR_ABORTED);
-    drain(f->b);
-    assert_int_equal(w.done, 2);
+    unsigned char *bytes = malloc(PIECE);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < PIECE; i++)
+        bytes[i] = (unsigned char)(i * 2654435761u >> 24);
+    for (int given_up = 0; given_up < 2; given_up++) {
+        assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+        assert_int_equal(rnl_piece(s, bytes, PIECE), RNL_TIMED_OUT); /* a part of it was taken */
+        assert_int_equal(rnl_piece(s, bytes, 1), RNL_ERR_ARG);
+        SAYS(RNL_ERR_ARG, "bytes were taken before its time had passed");
+        for (status = RNL_TIMED_OUT; !given_up && status == RNL_TIMED_OUT; status = rnl_piece(s, bytes, PIECE))
+            drain(f->b);
+        assert_int_equal(status, given_up ? RNL_TIMED_OUT : 0);
+        drain(f->b);
+        assert_int_equal(rnl_end(s), given_up ? RNL_ERR_ABORTED : 0);
+        drain(f->b);
+        assert_int_equal(w.done, 2 + given_up);
+        if (!given_up) {
+            assert_int_equal(w.seen, PIECE);
+            assert_int_equal(w.sum, sum_of(0, bytes, PIECE));
+        }
+    }
+    free(bytes);
     assert_int_equal(rnl_send(f->a, 1, OTHER, "x", 1), 0);
     drain(f->b);
-    assert_int_equal(w.done, 3);
+    assert_int_equal(w.done, 4);
 }
 
 static void one_message_per_peer_is_open_at_a_time(void **state)
