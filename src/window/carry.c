@@ -71,6 +71,12 @@ int rnl_window_send(struct rnl_windows *ws, struct window_peer *p, enum window_k
     struct rnl_endpoint *via = p->via;
     rnl_stream *s;
     int status;
+    if (n == 0 && head_bytes <= RNL_SHORT_MAX && !answer && !b.flags) { /* a notification of a direct put: one call */
+        do
+            status = rnl_send(via, b.peer, b.handler, head, head_bytes);
+        while (goes_on(ws, p, via, &status));
+        return status;
+    }
     do
         status = rnl_begin(via, &b, &s);
     while (goes_on(ws, p, via, &status));
