@@ -380,16 +380,26 @@ static int readable(int fd)
     return n;
 }
 
+/* Arms ep, and returns whether its descriptor is not readable then. Between hosts an acknowledgement may come at any
+ * time, even between two lines of this function, and what it makes readable is looked at again. */
+static bool is_armed(rnl_endpoint *ep, int *fd)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        test_wires_settle();
+        if (rnl_arm(ep, fd) == 0 && *fd >= 0 && !readable(*fd))
+            return true;
+        if (!getenv("RNL_TEST_REMOTE") && i > 0)
+            return false;
+        drain(ep);
+    }
+    return false;
+}
+
 static void arming_says_whether_something_came_meanwhile(void **state)
 {
     struct fixture *f = *state;
     int fd = -1, other = -1;
-    test_wires_settle();
-    for (unsigned i = 0; i < 10 && rnl_arm(f->b, &fd) == 1; i++)
-        drain(f->b);
-    assert_int_equal(rnl_arm(f->b, &fd), 0);
-    assert_true(fd >= 0);
-    assert_int_equal(readable(fd), 0);
+    assert_true(is_armed(f->b, &fd));
     assert_int_equal(post_card(f->a, 1, NOTE, "x", 1), 0);
     test_wires_settle();
     assert_int_equal(readable(fd), 1);
@@ -398,9 +408,7 @@ static void arming_says_whether_something_came_meanwhile(void **state)
     assert_int_equal(f->in.started, 0);
     drain(f->b);
     assert_int_equal(f->in.count, 1);
-    for (unsigned i = 0; i < 10 && rnl_arm(f->b, &fd) == 1; i++)
-        drain(f->b);
-    assert_int_equal(readable(fd), 0);
+    assert_true(is_armed(f->b, &fd));
 }
 
 /* Extracts that find nothing arm nothing, but for rnl_fd. */
