@@ -8,6 +8,7 @@
  *     ranks death      the last rank kills itself; who called it is told
  *     ranks hostile    the last rank sends what is no message of Panda
  *     ranks alone      what is refused
+ *     ranks mute       the last rank has registered no handler of requests
  *
  * Each rank prints "MODE: rank R is right", and in group mode the hash of what it has delivered. */
 #include <runnel/panda.h>
@@ -387,13 +388,33 @@ static void alone(void)
     end_round();
 }
 
+/* Calls of a process without a handler end with RNL_ERR_HANDLER, as a wait and as an upcall. */
+static void mute(void)
+{
+    int last = pan_nr_processes() - 1;
+    _Alignas(8) unsigned char proto[128];
+    size_t at = pan_rpc_proto_offset();
+    const struct ask ask = {AT_ONCE, 30000, 0};
+    memcpy(proto + at, &ask, sizeof ask);
+    if (pan_my_pid() != last) {
+        MUST(call(last, ask) == RNL_ERR_HANDLER && strstr(rnl_last_error()->text, "pan_rpc_register"));
+        MUST(pan_rpc_start(last, NULL, 0, proto, at + sizeof ask, done_dead, NULL) == 0);
+        while (dead_status == 0)
+            (void)pan_wait(-1);
+        MUST(dead_status == RNL_ERR_HANDLER);
+    } else {
+        MUST(call(0, ask) == 0);
+    }
+    end_round();
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*f)(void);
-    } modes[] = {{"rpc", rpc},     {"group", group},     {"threads", threads},
-                 {"death", death}, {"hostile", hostile}, {"alone", alone}};
+    } modes[] = {{"rpc", rpc},         {"group", group}, {"threads", threads}, {"death", death},
+                 {"hostile", hostile}, {"alone", alone}, {"mute", mute}};
     mode = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(i * 7 + i / 251);
@@ -401,7 +422,8 @@ int main(int argc, char **argv)
         return 1;
     mutex = pan_mutex_create();
     cond = pan_cond_create(mutex);
-    pan_rpc_register(on_request);
+    if (strcmp(mode, "mute") != 0 || pan_my_pid() < pan_nr_processes() - 1)
+        pan_rpc_register(on_request);
     pan_on_death(on_death, NULL);
     ports[0] = pan_group_register_port(take_even);
     ports[1] = pan_group_register_port(take_odd);

@@ -30,6 +30,8 @@ for transport in auto udp; do
     ok "callers of a rank that dies are told, $transport" $?
     run --transport $transport -n 3 "$ranks" hostile && right hostile 3
     ok "replies that nobody asked for are dropped, $transport" $?
+    run --transport $transport -n 3 "$ranks" mute && right mute 3
+    ok "callers of a process without a handler of requests are told, $transport" $?
     run --transport $transport -n 2 "$build/examples/bank" && grep -q '^the account holds 300 at rank 1$' said
     ok "the example, $transport" $?
 done

@@ -21,16 +21,14 @@ static void deliver(rnl_group *g, const struct rnl_group_message *in, void *ctx)
 {
     struct rnl_panda *p = ctx;
     struct rnl_pan_group_head head;
-    struct pan_msg *m = rnl_pan_msg_new(p);
+    struct pan_msg *m;
     (void)g;
-    if (RNL_UNLIKELY(!m || in->n < sizeof head))
+    if (RNL_UNLIKELY(in->n < sizeof head))
         return;
     memcpy(&head, in->buf, sizeof head);
     if (RNL_UNLIKELY(head.port >= p->ports || head.psize < sizeof head || head.psize > RNL_PAN_PROTO_MAX ||
-                     head.psize > in->n)) {
-        pan_msg_clear(m);
+                     head.psize > in->n || !(m = rnl_pan_msg_new(p))))
         return;
-    }
     rnl_pan_copy(m->proto, in->buf, head.psize);
     m->kind = RNL_PAN_OF_GROUP;
     m->group = p->port[head.port];

@@ -60,7 +60,7 @@ static inline int start(struct rnl_panda *p, uint32_t dest, const pan_iovec_t *i
     c->done = done;
     c->arg = arg;
     const uint64_t ticket = c->ticket;
-    const struct rnl_pan_rpc_head head = {.ticket = ticket, .psize = (uint32_t)psize, .zero = 0};
+    const struct rnl_pan_rpc_head head = {.ticket = ticket, .psize = (uint32_t)psize, .refused = 0};
     memcpy(proto, &head, sizeof head);
     p->count[RNL_PAN_CALLS]++;
     int status = rnl_pan_send(p, dest, RNL_PAN_REQUEST, proto, psize, iov, n, bytes);
@@ -97,6 +97,15 @@ static void is_trans(void *arg, int status, pan_msg_p reply, void *proto)
     (void)arg, (void)status, (void)reply, (void)proto;
 }
 
+static RNL_COLD int fail_trans(int status, int dest)
+{
+    if (status == RNL_ERR_HANDLER)
+        return rnl_fail(status, "process %d has no handler of requests; it registers one with pan_rpc_register", dest);
+    if (status == RNL_ERR_NO_MEMORY)
+        return rnl_fail(status, "no memory for the reply of process %d", dest);
+    return rnl_fail(status, "process %d died before it replied", dest);
+}
+
 int pan_rpc_trans(int dest, const pan_iovec_t *iov, int n, void *proto, size_t psize, pan_msg_p *reply,
                   void **reply_proto)
 {
@@ -118,7 +127,7 @@ int pan_rpc_trans(int dest, const pan_iovec_t *iov, int n, void *proto, size_t p
     }
     rnl_pan_unlock(p);
     if (status == 0 && t.status < 0)
-        status = rnl_fail(t.status, "process %d died before it replied", dest);
+        status = fail_trans(t.status, dest);
     if (status < 0)
         return status;
     *reply = t.reply;
@@ -155,6 +164,7 @@ static void drop(struct rnl_panda *p, struct pan_msg *m)
 static void finish_trans(struct rnl_panda *p, struct trans *t, struct pan_msg *m)
 {
     const size_t n = m->left;
+    t->status = m->status;
     if (n) {
         m->own = malloc(n);
         t->status = m->own ? pan_msg_consume(m, m->own, n) : RNL_ERR_NO_MEMORY;
@@ -188,6 +198,11 @@ int rnl_pan_take_reply(rnl_stream *s, unsigned peer, void *ctx)
     m->done = c->done;
     m->arg = c->arg;
     free_call(p, c);
+    if (RNL_UNLIKELY(head.refused)) {
+        m->status = RNL_ERR_HANDLER;
+        m->stream = NULL;
+        m->left = 0;
+    }
     if (m->done == is_trans)
         finish_trans(p, m->arg, m);
     else
@@ -222,36 +237,6 @@ void rnl_pan_fail_calls(struct rnl_panda *p, uint32_t rank, int status)
 }
 
 /* ---- the server ---- */
-
-int rnl_pan_take_request(rnl_stream *s, unsigned peer, void *ctx)
-{
-    struct rnl_panda *p = ctx;
-    struct rnl_pan_rpc_head head;
-    struct pan_upcall *u = p->free_upcalls;
-    struct pan_msg *m = rnl_pan_msg_new(p);
-    if (RNL_LIKELY(u != NULL))
-        p->free_upcalls = u->next;
-    else
-        u = malloc(sizeof *u);
-    if (RNL_UNLIKELY(!u || !m || !take_head(m, s, peer, &head) || !p->request)) {
-        free(u);
-        if (m)
-            drop(p, m);
-        return RNL_DONE;
-    }
-    *u = (struct pan_upcall){.next = NULL, .ticket = head.ticket, .client = peer};
-    m->kind = RNL_PAN_OF_REQUEST;
-    m->upcall = u;
-    p->count[RNL_PAN_SERVED]++;
-    if (RNL_UNLIKELY(!rnl_pan_at_once(p))) {
-        rnl_pan_upcall(p, m);
-        return RNL_DONE;
-    }
-    m->in_upcall = 1;
-    p->request(u, m, m->proto);
-    rnl_pan_after_upcall(p, m);
-    return RNL_DONE;
-}
 
 /* A reply that could not go at once. */
 struct later {
@@ -292,6 +277,49 @@ static int post(struct rnl_panda *p, uint32_t dest, const pan_iovec_t *iov, int 
     return status;
 }
 
+/* Says that there is no handler of requests: without it the caller would wait for ever. */
+static RNL_COLD void refuse(struct rnl_panda *p, struct pan_msg *m, unsigned peer, uint64_t ticket)
+{
+    const struct rnl_pan_rpc_head head = {.ticket = ticket, .psize = sizeof head, .refused = 1};
+    drop(p, m);
+    (void)!post(p, peer, NULL, 0, &head, sizeof head, NULL, NULL); /* without memory the caller goes on waiting */
+}
+
+int rnl_pan_take_request(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct rnl_panda *p = ctx;
+    struct rnl_pan_rpc_head head;
+    struct pan_upcall *u = p->free_upcalls;
+    struct pan_msg *m = rnl_pan_msg_new(p);
+    if (RNL_LIKELY(u != NULL))
+        p->free_upcalls = u->next;
+    else
+        u = malloc(sizeof *u);
+    if (RNL_UNLIKELY(!u || !m || !take_head(m, s, peer, &head))) {
+        free(u);
+        if (m)
+            drop(p, m);
+        return RNL_DONE;
+    }
+    if (RNL_UNLIKELY(!p->request)) {
+        free(u);
+        refuse(p, m, peer, head.ticket);
+        return RNL_DONE;
+    }
+    *u = (struct pan_upcall){.next = NULL, .ticket = head.ticket, .client = peer};
+    m->kind = RNL_PAN_OF_REQUEST;
+    m->upcall = u;
+    p->count[RNL_PAN_SERVED]++;
+    if (RNL_UNLIKELY(!rnl_pan_at_once(p))) {
+        rnl_pan_upcall(p, m);
+        return RNL_DONE;
+    }
+    m->in_upcall = 1;
+    p->request(u, m, m->proto);
+    rnl_pan_after_upcall(p, m);
+    return RNL_DONE;
+}
+
 int pan_rpc_reply(pan_upcall_p u, const pan_iovec_t *iov, int n, void *proto, size_t psize, void (*clear)(void *arg),
                   void *arg)
 {
@@ -302,7 +330,7 @@ int pan_rpc_reply(pan_upcall_p u, const pan_iovec_t *iov, int n, void *proto, si
     int status = bytes < 0 ? (int)bytes : 0;
     bool later = false;
     if (status == 0) {
-        const struct rnl_pan_rpc_head head = {.ticket = u->ticket, .psize = (uint32_t)psize, .zero = 0};
+        const struct rnl_pan_rpc_head head = {.ticket = u->ticket, .psize = (uint32_t)psize, .refused = 0};
         memcpy(proto, &head, sizeof head);
         later = p->ep->fast.in_handler && psize + (size_t)bytes > RNL_PAN_SHORT;
         if (!later)

@@ -38,13 +38,14 @@ enum { RNL_PAN_PROTO_MAX = 128, RNL_PAN_RPC_OFFSET = 16, RNL_PAN_GROUP_OFFSET = 
  *
  *       0               8      12      16
  *       +---------------+-------+-------+----------------+------
- *       |    ticket     | psize |   0   | header         | data
+ *       |    ticket     | psize |refused| header         | data
  *       +---------------+-------+-------+----------------+------
  *                                        <- psize - 16 ->
- * The client makes the ticket: the number of the call << 32 | its place in the client's table. */
+ * The client makes the ticket: the number of the call << 32 | its place in the client's table. `refused`: 1 in a reply
+ * that says that its sender has no handler of requests. */
 struct rnl_pan_rpc_head {
     uint64_t ticket;
-    uint32_t psize, zero;
+    uint32_t psize, refused;
 };
 /* A message to the group, or to a port of one process:
  *
