@@ -289,6 +289,7 @@ int rnl_window_on_bind(rnl_stream *s, unsigned peer, void *ctx)
         struct window_peer *p = ws->peer[i];
         if (!p || !awaits(p) || !has_key(p) || memcmp(p->key, b.key, sizeof b.key) != 0)
             continue;
+        give_back(ws, p); /* it is of this host after all: no number for a rank of another one is needed */
         ws->bound[peer] = 1 + i;
         up(ws, p, ws->inner, peer);
         break;

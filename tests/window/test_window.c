@@ -374,24 +374,32 @@ static void offer_own(struct test_thread *t)
     TEST_MUST(rnl_window_alloc(t->ep, BYTES, &at, &w) == 0 && rnl_window_offer(w, &o) == 0);
 }
 
-static void import_other(struct test_thread *t)
+static void import_other(const struct scene *s, struct test_thread *t)
 {
     rnl_import *m;
     TEST_MUST(rnl_window_import(t->ep, !t->rank, ID, BOUND_NS, &m, NULL) == 0);
+    TEST_MUST(rnl_import_is_direct(m) == !s->apart);
 }
 
-/* Asks the other side to meet, then for a while hears only what comes to its window endpoint. */
+/* Asks the other side to meet, then for a while hears only what comes to its window endpoint. A number is reserved for
+ * the other side, as it is where the messages of two processes of one host take the network. */
 static void deaf_side(struct scene *s, struct test_thread *t)
 {
     rnl_import *m;
     offer_own(t);
     TEST_MUST(rnl_import_begin(t->ep, !t->rank, ID, &m) == 0);
+    struct rnl_windows *ws = t->ep->windows;
+    struct window_peer *p = ws->peer[!t->rank];
+    if (ws->inner && !p->reserved) {
+        const struct rnl_meet_ops *meet = ws->inner->env->meet;
+        TEST_MUST(meet->reserve(ws->inner->env, t->ep->env, p->rank, &p->reserved, &p->port) == 0);
+    }
     say(s, 1);
     for (unsigned i = 0; i < LOOKS; i++) {
         (void)t->ep->window_ops->arm(t->ep);
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    import_other(t);
+    import_other(s, t);
     await(s, t, END);
 }
 
@@ -400,7 +408,7 @@ static void other_side(struct scene *s, struct test_thread *t)
     offer_own(t);
     while (atomic_load(&s->step) < 1)
         progress_now(t);
-    import_other(t);
+    import_other(s, t);
     say(s, END);
 }
 
