@@ -3,6 +3,7 @@
  * cards.c - questions and answers over cards that this process drives, in a machine of scripts/vm:
  *
  *   cards hold SLOT             takes a card and starts it, says so, and waits to be killed
+ *   cards state SLOT            takes a card, without starting it, and says what its receive unit is at
  *   cards answer SLOT SLOT      answers by the card by which a question came, until it is told the end
  *   cards ask SLOT SLOT N MAC-END   asks the machine whose hardware addresses end with that number: first by the first
  *                               card, then by the second, when the first has not answered for PATIENCE_MS
@@ -13,12 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "net/socket/i8255x/i8255x.h"
+#include "net/socket/i8255x/layout.h"
 #include "runnel/runnel.h"
 #include "support/must.h"
 #include "support/random.h"
@@ -168,6 +171,20 @@ static void end_answers(uint8_t last)
     }
 }
 
+static int say_state(const char *slot)
+{
+    struct rnl_i8255x_grant g;
+    if (rnl_i8255x_take(slot, RNL_I8255X_UIO, &g) < 0) {
+        printf("%s\n", rnl_last_error()->text);
+        return 1;
+    }
+    const volatile uint8_t *at = mmap(NULL, RNL_I8255X_REGISTERS, PROT_READ, MAP_SHARED, g.registers, 0);
+    TEST_MUST(at != MAP_FAILED);
+    printf("receive unit: %d\n", at[RNL_I8255X_STATUS] >> 2 & 15);
+    rnl_i8255x_give_back(&g);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -177,6 +194,8 @@ int main(int argc, char **argv)
         for (;;)
             (void)s->ops->recv(s, &(struct rnl_socket_in){.at = (char[2048]){0}, .room = 2048}, 1);
     }
+    if (argc == 3 && strcmp(argv[1], "state") == 0)
+        return say_state(argv[2]);
     if (argc == 4 && strcmp(argv[1], "answer") == 0) {
         open_cards(argv + 2, 2);
         return answer();

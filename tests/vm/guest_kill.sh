@@ -15,6 +15,9 @@ dead=$(command_word "$1")
 echo "command word: $alive alive, $dead killed"
 [ $((alive & 4)) = 4 ] && echo "ok - a card that is driven is master of the bus" || echo "not ok - master while driven"
 [ $((dead & 4)) = 0 ] && echo "ok - who is killed leaves no card that writes into memory" || echo "not ok - silent after a kill"
+inside "$BUILD/tests/vm-cards" state "$1" >/tmp/state
+cat /tmp/state
+grep -q '^receive unit: 0$' /tmp/state && echo "ok - and when it may reach memory again its units stand still" || echo "not ok - its units stand still"
 if inside "$BUILD/tests/conform-i8255x" uio "$1" "$2" >/tmp/again 2>&1; then
     echo "ok - the card works again"
 else

@@ -31,7 +31,7 @@ machines)
 kill)
     "$tree/scripts/vm" one "$tree/tests/vm/guest_kill.sh" >"$dir/out" 2>&1
     ok "the machine went through" $?
-    cases 3
+    cases 4
     ;;
 jobs)
     "$tree/scripts/vm" pair "$tree/tests/vm/guest_jobs.sh" "$tree/tests/vm/guest_serve.sh" >"$dir/out" 2>&1

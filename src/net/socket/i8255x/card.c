@@ -56,7 +56,7 @@ bool rnl_i8255x_command_at(struct rnl_i8255x *c, uint8_t what, uint32_t at)
     return rnl_i8255x_command(c, what);
 }
 
-static void reset(struct rnl_i8255x *c)
+void rnl_i8255x_reset(struct rnl_i8255x *c)
 {
     put32(c, RNL_I8255X_PORT, RNL_I8255X_PORT_SELECTIVE);
     settle();
@@ -79,7 +79,7 @@ static int self_test(struct rnl_i8255x *c)
         return rnl_fail(RNL_ERR_SYSTEM,
                         "the card's self test failed: it does not reach the memory that it was given, or "
                         "is broken");
-    reset(c);
+    rnl_i8255x_reset(c);
     return 0;
 }
 
@@ -179,7 +179,7 @@ int rnl_i8255x_open(struct rnl_i8255x *c, const struct rnl_i8255x_grant *g)
     c->link_up = true;
     if (status == 0) {
         (void)madvise(memory, RNL_I8255X_MEMORY, MADV_DONTFORK);
-        reset(c);
+        rnl_i8255x_reset(c);
         status = self_test(c);
     }
     if (status == 0)
@@ -194,7 +194,7 @@ int rnl_i8255x_open(struct rnl_i8255x *c, const struct rnl_i8255x_grant *g)
 void rnl_i8255x_close(struct rnl_i8255x *c)
 {
     if (c->registers && c->memory && !c->gone)
-        reset(c);
+        rnl_i8255x_reset(c);
     if (c->registers)
         (void)munmap((void *)(uintptr_t)c->registers, RNL_I8255X_REGISTERS);
     if (c->memory)

@@ -31,6 +31,8 @@ struct rnl_i8255x {
 /* Maps what the grant has, tests the card and starts it. The grant's descriptors stay the caller's.
  * 0, RNL_ERR_SYSTEM. */
 int rnl_i8255x_open(struct rnl_i8255x *c, const struct rnl_i8255x_grant *g);
+/* Stops both units of the card with these registers, whatever they are at, and its interrupts. */
+void rnl_i8255x_reset(struct rnl_i8255x *c);
 /* Stops the card, so that it writes into no memory any more, and unmaps it. */
 void rnl_i8255x_close(struct rnl_i8255x *c);
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "net/socket/i8255x/layout.h"
+#include "net/socket/i8255x/card.h"
 
 enum { MEMORY_SPACE = 2, BUS_MASTER = 4 }; /* bits of the command word */
 static const uint64_t iova = 0x40000000;   /* an address of our choice, below 4 GiB */
@@ -86,6 +86,22 @@ static bool set_command_word(const struct rnl_i8255x_grant *g, bool master)
     c = (uint16_t)((c & ~(BUS_MASTER | RNL_I8255X_NO_INTERRUPT)) | MEMORY_SPACE | (master ? BUS_MASTER : 0) |
                    (g->container >= 0 && master ? 0 : RNL_I8255X_NO_INTERRUPT));
     return pwrite(g->config, &c, sizeof c, at) == sizeof c;
+}
+
+/* Whoever drove the card before may have been killed while its units were at work, with addresses of memory that is
+ * somebody else's by now. So they are stopped before the card reaches memory again. */
+static bool let_reach_memory(const struct rnl_i8255x_grant *g)
+{
+    if (!set_command_word(g, false))
+        return false;
+    void *registers =
+        mmap(NULL, RNL_I8255X_REGISTERS, PROT_READ | PROT_WRITE, MAP_SHARED, g->registers, (off_t)g->registers_at);
+    if (registers == MAP_FAILED)
+        return false;
+    struct rnl_i8255x c = {.registers = registers};
+    rnl_i8255x_reset(&c);
+    (void)munmap(registers, RNL_I8255X_REGISTERS);
+    return set_command_word(g, true);
 }
 
 /* ---- uio ---- */
@@ -292,8 +308,8 @@ int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x
     int status = way == RNL_I8255X_VFIO ? take_vfio(slot, &g) : take_uio(slot, &g);
     if (status == 0 && (g.line = fcntl(g.config, F_DUPFD_CLOEXEC, 0)) < 0)
         status = failed(slot, "there is no free descriptor: raise their limit (ulimit -n)");
-    if (status == 0 && !set_command_word(&g, true))
-        status = failed(slot, "its configuration space cannot be written");
+    if (status == 0 && !let_reach_memory(&g))
+        status = failed(slot, "its configuration space or its registers cannot be written");
     if (status < 0)
         rnl_i8255x_give_back(&g);
     else
