@@ -356,6 +356,49 @@ void check_implemented(struct unit *u)
                      u->operations[i]->name, u->name);
 }
 
+static bool makes(const struct type *t, const struct subtype *sub, int groups, struct unit *u);
+
+static bool field_makes(const struct field *fields, const struct node *tag, struct unit *u)
+{
+    for (const struct field *f = fields; f; f = f->next)
+        if (!(tag && tag->value && tag->value->i != f->tag) && makes(f->sub->type, f->sub, f->sub->groups, u))
+            return true;
+    return false;
+}
+
+/* Whether an object of u comes into existence with a value of the type, of which `groups` of bounds are left. */
+static bool makes(const struct type *t, const struct subtype *sub, int groups, struct unit *u)
+{
+    const struct node *tag = sub && sub->tag ? sub->tag : t->tag;
+    bool found = false;
+    switch (t->kind) {
+    case K_OBJECT:
+        if (t->unit == u || t->unit->busy)
+            return t->unit == u;
+        t->unit->busy = true;
+        for (struct symbol *s = t->unit->fields; s && !found; s = s->next)
+            found = makes(s->type, s->sub, s->sub->groups, u);
+        t->unit->busy = false;
+        return found;
+    case K_ARRAY:
+        return (groups || t->bounds) && makes(t->elem, NULL, groups ? groups - 1 : 0, u);
+    case K_RECORD:
+    case K_GRAPH:
+        return field_makes(t->fields, NULL, u);
+    case K_UNION:
+        return tag && field_makes(t->fields, tag, u);
+    default:
+        return false;
+    }
+}
+
+void check_ends(struct unit *u)
+{
+    for (struct symbol *s = u->kind == U_OBJECT ? u->fields : NULL; s; s = s->next)
+        if (makes(s->type, s->sub, s->sub->groups, u))
+            error_at(s->at, "each %s would hold another %s in %s, without end", u->name, u->name, s->name);
+}
+
 /* Declarations inside a routine. */
 struct symbol *declare_local(struct context *c, const char *name, struct place at, struct type *type, int var)
 {

@@ -174,6 +174,7 @@ static void generate_alternatives(struct symbol *s, bool write)
     add(g.out, "    struct %s__fields *const f = self->fields;\n    int status = ORC_BLOCKED;\n    (void)f;\n",
         s->unit->c);
     unpack(s);
+    put("ORC_ENTER(%s);", at(s->impl->at));
     locals(s);
     if (body->flag) {
         for (struct node *n = body->a; n; n = n->next)

@@ -270,7 +270,6 @@ struct type {
     int64_t count; /* of an enumeration */
     struct symbol **literals;
     struct type *elem; /* array, set, bag; graph of a nodename; result of a function or NULL */
-    struct subtype *elem_sub;
     int dims;
     struct type **index;   /* of the dimensions */
     struct bounds *bounds; /* default bounds, or NULL */
@@ -375,6 +374,8 @@ struct unit {
     int routines_count;
     struct symbol *start; /* BEGIN of a data module or an object, as a function */
     bool loading, loaded, bodies, instance;
+    bool busy; /* while its fields are looked through */
+    int depth; /* of an instance: how many instances it is made in, itself included */
     struct unit **imports;
     int imports_count;
     struct unit *next;
@@ -403,6 +404,8 @@ struct context { /* of the code that is checked */
 /* Declares what one file of a unit declares; specification first. */
 void check_declarations(struct unit *, struct tree *);
 void check_implemented(struct unit *);
+/* An object that would hold itself has no end. */
+void check_ends(struct unit *);
 struct symbol *declare_routine(struct unit *, struct scope *, struct node *);
 void check_bodies(struct unit *);
 const char *type_c_name(struct context *, const char *name);

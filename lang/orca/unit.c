@@ -212,7 +212,7 @@ static struct tree *again(struct tree *t)
 
 struct unit *make_instance(struct unit *user, struct node *decl, struct scope *scope)
 {
-    static int depth;
+    static int made;
     struct symbol *s = scope_find(scope, decl->a->name);
     struct unit *g = s && s->kind == S_UNIT ? s->unit : load_unit(decl->a->name, decl->at.src, decl->a->at);
     if (!g)
@@ -226,12 +226,13 @@ struct unit *make_instance(struct unit *user, struct node *decl, struct scope *s
                  g->spec->kind == U_OBJECT ? "an object; OBJECT was expected" : "a module; MODULE was expected");
         return NULL;
     }
-    if (++depth > 20) {
-        error_at(decl->at, "generic units make instances of each other more than 20 deep");
+    if (user->depth >= 20 || ++made > 10000) {
+        error_at(decl->at, "generic units make instances of each other more than 20 deep, or more than 10,000");
         give_up();
     }
     struct unit *u = add_unit(decl->name, form("%s__%s", user->c, decl->name));
     u->instance = true;
+    u->depth = user->depth + 1;
     u->spec = again(g->spec);
     u->impl = g->impl ? again(g->impl) : NULL;
     struct context c = {.unit = user, .scope = scope};
@@ -246,7 +247,6 @@ struct unit *make_instance(struct unit *user, struct node *decl, struct scope *s
                    : "there are more actuals than formals; the first formal is %s of %s",
                  f ? f->name : u->spec->formals->name, g->name);
     declare_unit(u);
-    depth--;
     return u;
 }
 
@@ -265,4 +265,6 @@ void check_all(struct unit *main)
             check_bodies(u);
         }
     }
+    for (struct unit *u = units_first; u; u = u->next)
+        check_ends(u);
 }

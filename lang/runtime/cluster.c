@@ -43,7 +43,7 @@ static void enqueue(struct orc_event *e)
 
 static void on_group(pan_msg_p msg, void *proto)
 {
-    enqueue(orc_event_of_group(msg, proto));
+    enqueue(orc_event_of_group(msg, proto)); /* NULL: more of it comes */
 }
 
 static void on_request(pan_upcall_p upcall, pan_msg_p msg, void *proto)
@@ -90,16 +90,37 @@ struct orc_pending *orc_pending_take(uint32_t ticket)
 
 /* ---- events ---- */
 
+/* Sends all parts but the last, which is left in *iov. */
+static int send_parts(const struct orc_group *whole, pan_iovec_t *iov)
+{
+    struct orc_group head = *whole;
+    _Alignas(8) unsigned char proto[64];
+    size_t at = pan_group_proto_offset();
+    int status = 0;
+    head.id = iov->len;
+    head.kind_operation |= (uint32_t)ORC_GROUP_MORE << 24;
+    memcpy(proto + at, &head, sizeof head);
+    while (iov->len > ORC_PART && status >= 0) {
+        const pan_iovec_t part = {iov->data, ORC_PART};
+        status = pan_group_send(port, &part, 1, proto, at + sizeof head);
+        iov->data = (const char *)iov->data + ORC_PART;
+        iov->len -= ORC_PART;
+    }
+    return status;
+}
+
 void orc_send_group(enum orc_group_kind kind, uint32_t operation, uint64_t id, uint32_t ticket, uint32_t reads,
                     uint32_t moves, const struct orc_buffer *body)
 {
-    const struct orc_group head = {id, (uint32_t)kind << 24 | operation, ticket, reads, moves};
+    struct orc_group head = {id, (uint32_t)kind << 24 | operation, ticket, reads, moves};
     _Alignas(8) unsigned char proto[64];
     struct orc_layer layer;
-    const pan_iovec_t iov = orc_layer_out(&layer, body);
+    pan_iovec_t iov = orc_layer_out(&layer, body);
     size_t at = pan_group_proto_offset();
+    int status = iov.len > ORC_PART ? send_parts(&head, &iov) : 0;
     memcpy(proto + at, &head, sizeof head);
-    int status = pan_group_send(port, &iov, iov.len ? 1 : 0, proto, at + sizeof head);
+    if (status >= 0)
+        status = pan_group_send(port, &iov, iov.len ? 1 : 0, proto, at + sizeof head);
     orc_buffer_free(&layer.buffer);
     if (status < 0 && dead < 0)
         orc_fail(0, "%s", rnl_last_error()->text);

@@ -45,6 +45,9 @@ struct orc_reply {
  * kind,op: the kind in the upper 8 bits. reads: what the sender has read of its replica since it last told. moves: how
  * often the object had moved when this was sent. */
 enum orc_group_kind { ORC_GROUP_INVOKE = 1, ORC_GROUP_FORK, ORC_GROUP_EXIT, ORC_GROUP_MOVE };
+/* A body that is too long for one message comes in parts, one after another. All but the last have this bit beside the
+ * kind, and the length of the whole body in place of the object. Only the last is executed, and counts. */
+enum { ORC_GROUP_MORE = 0x80, ORC_PART = (1 << 20) - 4096 };
 struct orc_group {
     uint64_t id;
     uint32_t kind_operation, ticket, reads, moves;

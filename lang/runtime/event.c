@@ -10,6 +10,13 @@
 enum { SMALL = 128 };
 static struct orc_event *spare;
 
+/* Of each rank the body that comes in parts, and how much of it has come. */
+struct whole {
+    struct orc_event *e;
+    size_t n;
+};
+static struct whole *wholes;
+
 static struct orc_event *new_event(enum orc_event_kind kind, pan_msg_p msg, size_t n)
 {
     struct orc_event *e = n <= SMALL ? spare : NULL;
@@ -40,6 +47,10 @@ void orc_event_free(struct orc_event *e)
 
 void orc_events_free(void)
 {
+    for (int i = 0; wholes && i < orc_ranks(); i++)
+        free(wholes[i].e);
+    free(wholes);
+    wholes = NULL;
     while (spare) {
         struct orc_event *e = spare;
         spare = e->next;
@@ -139,18 +150,66 @@ static struct orc_event *with_args(enum orc_event_kind kind, pan_msg_p msg, cons
     return end(e, msg, !r.cut);
 }
 
+/* Drops the length that a layer put in front. */
+static void strip_layer(struct orc_event *e)
+{
+    uint64_t n;
+    orc_counts.layered++;
+    if (e->n < sizeof n)
+        orc_broken(e->source);
+    memcpy(&n, e->bytes, sizeof n);
+    if (n != e->n - sizeof n)
+        orc_broken(e->source);
+    memmove(e->bytes, e->bytes + sizeof n, n);
+    e->n = n;
+}
+
+/* A part of a body. Returns the event with the last one, before that NULL. */
+static struct orc_event *with_part(pan_msg_p msg, const struct orc_group *head)
+{
+    const size_t n = pan_msg_left(msg);
+    const bool more = head->kind_operation >> 24 & ORC_GROUP_MORE;
+    struct whole *w = &wholes[pan_msg_sender(msg)];
+    if (!w->e) {
+        w->e = new_event(ORC_EVENT_GROUP, msg, head->id);
+        w->n = 0;
+    }
+    struct orc_event *e = w->e;
+    if (n > e->n - w->n || (!more && n != e->n - w->n))
+        orc_broken(e->source);
+    int status = pan_msg_consume(msg, e->bytes + w->n, n);
+    w->n += n;
+    pan_msg_clear(msg);
+    if (more || status < 0)
+        return NULL;
+    w->e = NULL;
+    if (orc_options.without[ORC_SAVES_LAYERS])
+        strip_layer(e);
+    orc_counts.kept += e->n;
+    return e;
+}
+
 struct orc_event *orc_event_of_group(pan_msg_p msg, const void *proto)
 {
     struct orc_group head;
     memcpy(&head, (const char *)proto + pan_group_proto_offset(), sizeof head);
-    const bool invokes = head.kind_operation >> 24 == ORC_GROUP_INVOKE;
+    const bool more = head.kind_operation >> 24 & ORC_GROUP_MORE;
+    const bool invokes = (head.kind_operation >> 24 & ~(uint32_t)ORC_GROUP_MORE) == ORC_GROUP_INVOKE;
     const bool own = invokes && pan_msg_sender(msg) == orc_rank();
+    const bool skips = own && !orc_options.without[ORC_SAVES_COPIES];
+    const bool parts = !skips && (more || (wholes && wholes[pan_msg_sender(msg)].e));
+    if (skips && more) {
+        pan_msg_clear(msg);
+        return NULL;
+    }
+    if (parts && !wholes)
+        wholes = orc_alloc((size_t)orc_ranks() * sizeof *wholes);
     const struct orc_operation *op =
-        invokes && !own && is_direct(msg) ? operation_of(head.id, head.kind_operation & 0xffffff) : NULL;
-    struct orc_event *e = own && !orc_options.without[ORC_SAVES_COPIES]
-                              ? end(new_event(ORC_EVENT_GROUP, msg, 0), msg, true)
-                          : op ? with_args(ORC_EVENT_GROUP, msg, op)
-                               : with_bytes(ORC_EVENT_GROUP, msg);
+        invokes && !own && !parts && is_direct(msg) ? operation_of(head.id, head.kind_operation & 0xffffff) : NULL;
+    struct orc_event *e = skips   ? end(new_event(ORC_EVENT_GROUP, msg, 0), msg, true)
+                          : parts ? with_part(msg, &head)
+                          : op    ? with_args(ORC_EVENT_GROUP, msg, op)
+                                  : with_bytes(ORC_EVENT_GROUP, msg);
     if (e)
         e->group = head;
     return e;

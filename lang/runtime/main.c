@@ -193,6 +193,7 @@ int orc_main(const struct orc_program *program, int argc, char **argv)
 {
     orc_program = program;
     take_options(argc, argv);
+    orc_bound_stack();
     orc_choose_system();
     orc_in_operation++; /* data modules neither fork nor wait */
     program->start();

@@ -302,7 +302,7 @@ void orc_fork(uint32_t process, int64_t cpu, void **args, orc_place at);
 int orc_ncpus(void);
 int orc_mycpu(void);
 
-/* At each entry of a function: a recursion that would overrun the stack ends the program with a message. */
+/* At each entry of a function or operation: a recursion that would overrun the stack ends the program and says so. */
 extern char *orc_stack_end;
 #define ORC_ENTER(at)                                                  \
     do {                                                               \

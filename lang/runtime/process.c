@@ -19,6 +19,7 @@ struct coroutine {
 struct orc_thread *orc_self;
 uint64_t orc_running;
 char *orc_stack_end;
+static char *first_stack_end; /* of the stack on which processes are run, and what comes in is executed */
 int orc_budget = BUDGET;
 static int turns_from = BUDGET; /* the budget at the last orc_spend_turns */
 
@@ -145,6 +146,11 @@ static void refill(void)
     orc_budget = turns_from = turns < 1 ? 1 : turns < BUDGET ? turns : BUDGET;
 }
 
+void orc_bound_stack(void)
+{
+    orc_stack_end = first_stack_end = (char *)__builtin_frame_address(0) - (STACK_BYTES - STACK_RESERVE);
+}
+
 static void step(struct orc_thread *t)
 {
     struct coroutine *c = of(t);
@@ -154,7 +160,7 @@ static void step(struct orc_thread *t)
     refill();
     rnl_context_enter(&c->context);
     orc_spend_turns();
-    orc_stack_end = NULL;
+    orc_stack_end = first_stack_end;
     orc_self = NULL;
     if (!c->ended)
         return;

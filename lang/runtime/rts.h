@@ -75,6 +75,8 @@ bool orc_is_idle(void);
 void orc_yield(void);
 void orc_free_args(const struct orc_process *, void **args);
 void orc_free_threads(void);
+/* What is executed on this stack from here on has as much of it as a process has of its own. */
+void orc_bound_stack(void);
 void orc_each_thread(void (*f)(struct orc_thread *, void *arg), void *arg);
 
 /* ---- object.c ---- */

@@ -327,7 +327,7 @@ void orc_array_bounds(const struct orc_type *t, void *v, const int64_t *lb_ub, o
     for (uint32_t i = 0; i < t->dims; i++) {
         int64_t lb = lb_ub[2 * i], ub = lb_ub[2 * i + 1];
         uint64_t m = ub < lb ? 0 : (uint64_t)ub - (uint64_t)lb + 1;
-        if (ub >= lb && (m == 0 || m > most || n * m > most))
+        if (ub >= lb && (m == 0 || m > most || (n && m > most / n)))
             orc_fail(at, "an array with the bounds %lld .. %lld is too large", (long long)lb, (long long)ub);
         n *= m;
     }

@@ -89,11 +89,44 @@ prints '10' 'FUNCTION f(n: integer): integer; BEGIN IF n = 0 THEN RETURN 0; FI; 
 prints '3' 'FUNCTION f(s: string; n: integer): boolean; BEGIN RETURN SIZE(s) > n; END;' 'n: integer;' 'WHILE f("abc", n) AND (n < 10) DO n +:= 1; OD; WriteLine(n);'
 prints 'c b' 'FUNCTION f(s: string): string; BEGIN s[1] := CHR(99); RETURN s; END;' 's, t: string;' 's := "b"; t := f(s); WriteLine(t, " ", s);'
 prints '5 1' 'TYPE E = (a, b, c); TYPE A = ARRAY[E] OF integer;' 'x: A[a .. c]; n: integer;' 'x[b] := 5; FOR e IN a .. c DO IF x[e] > 0 THEN n := ORD(e); FI; OD; WriteLine(x[b], " ", n);'
+program 'TYPE A = ARRAY[integer, integer] OF longint; FUNCTION f(n: integer; a: OUT A[n .. MAX(integer), n .. MAX(integer)]); BEGIN END;' 'a: A;' 'f(MIN(integer), a);'
+run
+[ $? = 1 ] && grep -q '^cpu 0: m.imp:2: an array with the bounds -2147483648 .. 2147483647 is too large$' said
+ok "an array whose number of elements does not fit 64 bits is told" $?
 # A deep recursion ends with a message.
 program 'FUNCTION f(n: integer): integer; BEGIN RETURN 1 + f(n + 1); END;' 'i: integer;' 'i := f(1);'
 "$build/lang/orcac" -O0 m.imp -o m >said 2>&1 && ./m >said 2>&1
 [ -n "$sanitizer" ] || grep -q 'm.imp:2: the recursion is too deep' said
 ok "a recursion without end is told" $?
+# So is one of operations, also where messages are executed, and an object or an instance that would have no end is rejected.
+printf 'OBJECT SPECIFICATION Q; OPERATION a(): integer; OPERATION b(n: integer): integer; END;\n' >Q.spf
+printf 'OBJECT IMPLEMENTATION Q; v: integer;\nOPERATION a(): integer; BEGIN RETURN SELF$a() + 1; END;\nOPERATION b(n: integer): integer; BEGIN v +:= n; IF n > 0 THEN v +:= SELF$a(); FI; RETURN v; END;\nEND;\n' >Q.imp
+program 'IMPORT Q;' 'q: Q; i: integer;' 'i := q$a();'
+run
+[ -n "$sanitizer" ] || grep -q '^cpu 0: Q.imp:2: the recursion is too deep' said
+ok "an operation that calls itself without end is told" $?
+program 'IMPORT Q, IntObject; PROCESS p(q: SHARED Q; o: SHARED IntObject); BEGIN o$inc(); o$AwaitValue(2); END;' 'q: Q; o: IntObject; i: integer;' \
+    'Strategy(q, 1, 0); FORK p(q, o) ON 1; o$AwaitValue(1); i := q$b(0); i := q$b(1);'
+orcac -O0 m.imp -o m && timeout 60 "$runnel" run --timeout 30 --keep-going -n 2 ./m >said 2>&1
+[ -n "$sanitizer" ] || [ "$(grep -c '^cpu [01]: Q.imp:2: the recursion is too deep' said)" = 2 ]
+ok "one that all replicas execute is told by each" $?
+printf 'OBJECT SPECIFICATION R; END;\n' >R.spf
+printf 'OBJECT IMPLEMENTATION R; IMPORT S; TYPE T = RECORD k: integer; s: S; END; TYPE A = ARRAY[integer] OF T;\nnone: A;\na: A[1 .. 2];\nEND;\n' >R.imp
+printf 'OBJECT SPECIFICATION S; END;\n' >S.spf
+printf 'OBJECT IMPLEMENTATION S; IMPORT R; r: R; END;\n' >S.imp
+program 'IMPORT R;' 'r: R;' ';'
+orcac -O0 m.imp -o m
+[ $? = 1 ] && grep -q '^R.imp:3:1: error: each R would hold another R in a, without end$' said && ! grep -q 'in none' said
+ok "an object that would hold itself is rejected" $?
+printf 'OBJECT IMPLEMENTATION S; IMPORT R; TYPE A = ARRAY[integer] OF R; a: A; END;\n' >S.imp
+orcac -O0 m.imp -o m && ./m >said 2>&1
+ok "one that holds itself in an array that begins empty is not" $?
+printf 'GENERIC (TYPE T) OBJECT SPECIFICATION X; END GENERIC;\n' >X.spf
+printf 'GENERIC OBJECT IMPLEMENTATION X;\nTYPE A = ARRAY[integer] OF T; OBJECT Y = NEW X(A);\nEND GENERIC;\n' >X.imp
+program 'OBJECT Z = NEW X(integer);' 'z: Z;' ';'
+timeout 60 "$build/lang/orcac" -O0 m.imp -o m >said 2>&1
+[ $? = 1 ] && grep -q '^X.imp:2:38: error: generic units make instances of each other' said
+ok "instances without end are rejected" $?
 # Processes that wait for each other are told with their objects, an element of an array by its index.
 program 'IMPORT IntObject; TYPE T = ARRAY[integer] OF IntObject; PROCESS p(t: SHARED T; o: SHARED IntObject); BEGIN t[5]$AwaitValue(1); o$inc(); END;' \
     't: T[4 .. 5]; o: IntObject;' 'FORK p(t, o); o$AwaitValue(1);'

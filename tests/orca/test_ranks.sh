@@ -31,6 +31,13 @@ for transport in auto udp; do
     done
 done
 says '300 equations take 2070 iterations on 2 ranks' '^iterations 2070 ' -n 2 ./leq 300
+compiles "$tree/tests/orca/programs/large.imp" -O1
+for mode in '' '-p 1 -no-strategy' '-p 2 -no-strategy' '-without layers' '-without copies'; do
+    for transport in auto udp; do
+        # shellcheck disable=SC2086 # words
+        says "values longer than a message, $transport $mode" '^sums 300001 300002 7$' --transport $transport -n 3 ./large $mode
+    done
+done
 # Datagrams that are lost, doubled and overtaken change no answer.
 export RNL_FAULT=loss=2%,dup=1%,reorder=2%:1ms
 says 'leq with faults' '^iterations 413 x1 0.00841149 ' --transport udp -n 3 ./leq 60
