@@ -212,7 +212,7 @@ static void show_waits(const struct rnl_counters *c, uint64_t now)
                (unsigned long long)c->missing_handler - 1, (unsigned long long)c->missing_handler_rank - 1);
 }
 
-/* What a call of a window awaits of a peer, in words: src/window/internal.h has the numbers. */
+/* What a call of a window awaits of a peer, in words: src/window/window_internal.h has the numbers. */
 static void show_window_wait(const struct rnl_counters_page *page, uint64_t now)
 {
     static const char *const words[] = {NULL,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * copies.h - which copy into shared memory suits which size and distance. Which is best differs by processor, distance
- * and size, and nobody can tell without measuring (design.md, bulk copies). So it is a word for each distance, which
- * has defaults, and which a table on disk replaces: `runnel run` and `runnel info` measure it once for each host.
+ * and size, and nobody can tell without measuring. So it is a word for each distance, which has defaults, and
+ * which a table on disk replaces: `runnel run` and `runnel info` measure it once for each host.
  *
  *     bits        what
  *     0..3        bulk area in use: 0 = its first half MiB as long as that is enough, 1 = all of it

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * copy.h - copies for bulk areas. The instruction is chosen at run time by what the processor has, never by -march. The
- * best copy differs from memcpy because the other side's core holds the cache lines (design.md, bulk copies). */
+ * best copy differs from memcpy because the other side's core holds the cache lines. */
 #ifndef RNL_BASE_COPY_H
 #define RNL_BASE_COPY_H
 

@@ -4,7 +4,7 @@
  * death, the end. It calls all other files of this folder, and none calls it. */
 #include "endpoint/poll.h"
 #include "stream/poll.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * carry.c - the peers of windows by number, and messages to them over whatever links them. */
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <stdlib.h>
 

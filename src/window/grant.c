@@ -2,7 +2,7 @@
  *
  * grant.c - what importers were granted, and who waits for an offer. A peer names what it was granted by its place in a
  * table that is the peer's own, so there is nothing to guess. */
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * iface.c - registers windows as an interface (base/iface.h), for their counters and their part of `runnel info`. */
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 static const struct rnl_counter_text counters[] = {
     [WINDOW_OFFERS] = {"offers", "windows that are offered to peers now"},

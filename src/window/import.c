@@ -3,7 +3,7 @@
  * import.c - the importer's calls that make and end imports, and what the owner says of them. Imports lie in memory
  * that reads as zero in a forked child, so that the inlined puts find nothing there and the others know why. */
 #include "base/bug.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * granted and do it in the window. A handler that waits for bytes holds no address of the window meanwhile, since the
  * offer may be revoked and the memory freed; what it had found it looks up again. */
 #include "base/bug.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include "stream/request.h"
 

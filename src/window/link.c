@@ -8,7 +8,7 @@
  * a job on two hosts tell each other their ports, and the job vouches for them. A peer that cannot be introduced is
  * spoken to over the program's endpoint itself. */
 #include "base/bug.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include "endpoint/net.h"
 

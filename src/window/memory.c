@@ -3,7 +3,7 @@
  * memory.c - the memory of windows: sealed memory files that this process and its importers map. A window keeps its
  * address when its memory is moved to another file, and what a child process of fork sees is a private copy. Where an
  * endpoint is not of a real host (the virtual cluster), windows are plain memory, and all their imports carried. */
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

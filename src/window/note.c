@@ -4,7 +4,7 @@
  * that bring one wait at the head of their lane (state.c), so the lane's credit bounds what waits, and its sender is
  * held up. */
 #include "base/bug.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 bool rnl_window_notes_full(const struct rnl_windows *ws)
 {

@@ -6,7 +6,7 @@
  * the window any more. Importers that have mapped it are told, and answer when they have put nothing in its place. One
  * that has not answered in time is left with pages that are the window's no more. */
 #include "base/bug.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <stdlib.h>
 

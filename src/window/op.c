@@ -2,7 +2,7 @@
  *
  * op.c - what awaits an answer. The answers of a peer come in the order of the questions, so each is for the first of
  * the list; one that is not is of a peer that makes things up, and is dropped. */
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <stdlib.h>
 

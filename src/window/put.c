@@ -3,7 +3,7 @@
  * put.c - the importer's calls that write, read and change a window. Over a direct import they are copies and
  * instructions, and take no lock; over a carried one they are messages. */
 #include "base/sense.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <stdlib.h>
 

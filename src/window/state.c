@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * state.c - how public calls begin, wait and end, and the state that an endpoint has of its windows. */
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 
 #include "endpoint/endpoint.h"
 #include "job/job.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 enum { BYTES = 4096, GUARD = 64, STEPS = 60, MORE = 300, FREE_ID = 5, TAKEN_ID, OTHERS_ID };
 

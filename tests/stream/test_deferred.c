@@ -2,8 +2,8 @@
  *
  * Replies that are gathered from pieces, and replies that are sent later than their handlers return. */
 #include "stream/three.h"
+#include "support/seam.h"
 
-#include "endpoint/endpoint.h"
 #include "runnel/adapter.h"
 
 enum { ASK = 3, ANSWER = 4, MANY = 64, LATER_MAX = 8 };
@@ -222,7 +222,7 @@ static void what_can_be_deferred_is_bounded_and_the_rest_goes_on(void **state)
         drain(f->a);
         drain(f->c);
         assert_int_equal(p.answers.count, 61);
-        assert_int_equal(f->b->peer[0].conn->channel.tx[1].held_bytes, 0);
+        assert_int_equal(test_seam_deferred_bytes(f->b, 0), 0);
     }
 }
 

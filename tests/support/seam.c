@@ -56,6 +56,17 @@ uint64_t test_seam_granted(const rnl_endpoint *ep, unsigned peer)
     return ep->peer[peer].conn->channel.rx[0].outstanding_max;
 }
 
+uint64_t test_seam_deferred_bytes(const rnl_endpoint *ep, unsigned peer)
+{
+    return ep->peer[peer].conn->channel.tx[1].held_bytes;
+}
+
+const unsigned char *test_seam_job_key(const rnl_endpoint *ep, size_t *n)
+{
+    *n = sizeof ep->env->job_key;
+    return ep->env->job_key;
+}
+
 size_t test_seam_post_bytes(const rnl_endpoint *ep)
 {
     return ep->credit.post_bytes;

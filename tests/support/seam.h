@@ -32,6 +32,10 @@ void test_seam_register_dropped(rnl_endpoint *ep, int id, rnl_stream_handler *f,
 bool test_seam_is_in_bulk(const rnl_endpoint *ep, unsigned peer, const void *at);
 /* Returns what that peer may have outstanding, in units (ring/cell.h). */
 uint64_t test_seam_granted(const rnl_endpoint *ep, unsigned peer);
+/* Returns the bytes of replies to that peer that are deferred. */
+uint64_t test_seam_deferred_bytes(const rnl_endpoint *ep, unsigned peer);
+/* Returns the key of the job, of *n bytes. */
+const unsigned char *test_seam_job_key(const rnl_endpoint *ep, size_t *n);
 /* Returns the bytes of the budget that queued posts take. */
 size_t test_seam_post_bytes(const rnl_endpoint *ep);
 /* Sets the receive budget, though peers have been granted more already. Returns the one before. */

@@ -6,7 +6,7 @@
 
 #include "base/sense.h"
 #include "endpoint/endpoint.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include "runnel/window.h"
 
 #include "endpoint/endpoint.h"
-#include "window/internal.h"
+#include "window/window_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

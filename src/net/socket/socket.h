@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * socket.h - the seam between the datagram transport and a network: a table of seven calls on one datagram socket. The
- * kernel's sockets (net/socket/kernel.h) and those of the virtual cluster (sim/cluster/net.h) implement it, and
- * everything above is the same code for both. Besides env (base/env.h) it is the library's only way to the world.
+ * kernel's sockets (kernel.h), AF_XDP (xdp/xdp.h), cards of the 8255x family (i8255x/i8255x.h) and the virtual cluster
+ * (sim/cluster/net.h) implement it, and everything above is the same code for all of them. Besides env (base/env.h) it
+ * is the library's only way to the world.
  *
  * All calls come from one thread. None blocks, none calls back. What a call returns is about that call: an error that
  * an earlier datagram caused, by an ICMP message mostly, is read with `error`, and whoever implements the table repeats

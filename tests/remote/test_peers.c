@@ -4,7 +4,7 @@
  * endpoint at the other end of a wire, exchanges messages, and is then taken away without a word; time is ours. What is
  * counted: everything that the endpoint, its links and its transport have of the heap and of mapped memory.
  *
- *     unit-endpoint-peers [PEERS MEGABYTES]       PEERS connected peers take less than MEGABYTES; else 1,000 and 16 */
+ *     unit-remote-peers [PEERS MEGABYTES]       PEERS connected peers take less than MEGABYTES; else 1,000 and 16 */
 #include <stdio.h>
 
 #include "support/unit.h"

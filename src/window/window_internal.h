@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * internal.h - the state of an endpoint's windows, and what the files of this folder call of each other. */
+ * window_internal.h - the state of an endpoint's windows, and what the files of this folder call of each other. */
 #ifndef RNL_WINDOW_INTERNAL_H
 #define RNL_WINDOW_INTERNAL_H
 
