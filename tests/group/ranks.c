@@ -13,6 +13,7 @@
  *                                 prints how many rank 1 sent ahead, when it had those back, and what each then took
  *     ranks gap SILENCE [ALONE]   each rank sends now and then, for 8 times SILENCE ms, after which a silent one is
  *                                 dead; it prints the longest time without a delivery, all but that of rank ALONE
+ *     ranks astray                rank 1 gives the set of all ranks, and the others one without it: it goes on alone
  *     ranks part                  a group of the odd ranks beside one of all; and one more after it was left
  *
  * Ranks that are in the group to its end print "MODE: rank R agrees on HASH". */
@@ -400,6 +401,28 @@ static int ignore(rnl_stream *s, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
+static bool astray(struct state *s)
+{
+    const unsigned others[] = {0, 2};
+    const bool alone = rnl_rank(s->ep) == 1;
+    const struct rnl_buffer piece = {bytes, 8};
+    struct rnl_group_options opt = {.size = sizeof opt,
+                                    .handler = HANDLER,
+                                    .count = alone ? 0 : 2,
+                                    .ranks = alone ? NULL : others,
+                                    .deliver = deliver,
+                                    .changed = changed,
+                                    .ctx = s};
+    rnl_group *g;
+    s->any = s->messages_only = true;
+    if (fails("open", rnl_group_open(s->ep, &opt, &g)) || fails("send", rnl_group_send(g, &piece, 1, 0)))
+        return false;
+    for (int64_t got = 0; got >= 0 && s->done[0] + s->done[1] + s->done[2] < (alone ? 1u : 2u);)
+        got = rnl_wait(s->ep, -1);
+    return (!alone || s->in_view == 1) && !fails("leave", rnl_group_leave(g, -1)) &&
+           printf("astray: rank %u agrees on %u\n", rnl_rank(s->ep), alone ? 1 : 2) > 0;
+}
+
 /* The word for a program that is wrong, and a group of some ranks beside one of all. */
 static bool part(struct state *s)
 {
@@ -424,6 +447,9 @@ static bool part(struct state *s)
     opt.first_count = 7;
     int status = rnl_group_open(s->ep, &opt, &some);
     if (status != (rank % 2 ? 0 : RNL_ERR_RANK) || !open_group(s, HANDLER, 0, 0, &all))
+        return false;
+    opt.handler = HANDLER;
+    if (rank % 2 && rnl_group_open(s->ep, &opt, &all) != RNL_ERR_HANDLER)
         return false;
     const struct rnl_buffer too_long = {bytes, RNL_GROUP_MESSAGE_MAX + 1};
     if (rnl_group_send(all, &too_long, 1, 0) != RNL_ERR_TOO_LONG || rnl_group_send(all, NULL, 0, 64) != RNL_ERR_ARG)
@@ -465,6 +491,8 @@ int main(int argc, char **argv)
         good = hostile(&s);
         if (rnl_rank(s.ep) == 1 && fails("handler", rnl_handler_stream(s.ep, HANDLER, ignore, NULL)))
             return 1;
+    } else if (strcmp(mode, "astray") == 0) {
+        good = astray(&s);
     } else if (strcmp(mode, "part") == 0) {
         good = part(&s);
     }

@@ -41,6 +41,9 @@ for transport in auto udp; do
     ok "order along a tree of 5, $transport" $?
     run --transport $transport -n 4 "$ranks" part && agree part 4 && agree odd 2
     ok "two groups, $transport" $?
+    run --transport $transport -n 3 "$ranks" astray && [ "$(sort said | paste -sd ' ')" = \
+        'astray: rank 0 agrees on 2 astray: rank 1 agrees on 1 astray: rank 2 agrees on 2' ]
+    ok "a member that gives another set, $transport" $?
     rm -f go
     run --transport $transport -n 3 "$ranks" slow && agree slow 3 && grep -qx 'held back: 1, 1' said
     ok "a member that is late, $transport" $?

@@ -179,6 +179,14 @@ static int complete(const struct rnl_group_options *opt, struct rnl_group_option
     return 0;
 }
 
+/* Whether the number is that of a group, or of one that was left. */
+static bool is_taken(const rnl_endpoint *ep, int id)
+{
+    if (id < 0 || (uint32_t)id >= ep->fast.handlers)
+        return false;
+    return ep->fast.handler[id].stream == rnl_group_take || ep->fast.handler[id].stream == rnl_group_take_late;
+}
+
 static int check(const rnl_endpoint *ep, const struct rnl_group_options *opt)
 {
     bool found = opt->count == 0;
@@ -188,6 +196,10 @@ static int check(const rnl_endpoint *ep, const struct rnl_group_options *opt)
         return rnl_fail(RNL_ERR_ARG,
                         "rnl_group_open needs known flags and method, a function that delivers, and ranks if there is "
                         "a count");
+    if (is_taken(ep, opt->handler))
+        return rnl_fail(RNL_ERR_HANDLER,
+                        "handler number %d is that of a group, or of one that was left; give each its own",
+                        opt->handler);
     if ((opt->count ? opt->count : ep->size) > RNL_GROUP_MEMBERS_MAX || opt->budget > UINT32_MAX)
         return rnl_fail(RNL_ERR_ARG, "a group has at most %d members, and a budget of at most %u bytes",
                         RNL_GROUP_MEMBERS_MAX, UINT32_MAX);

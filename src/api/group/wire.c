@@ -215,7 +215,9 @@ int rnl_group_take(rnl_stream *s, unsigned rank, void *ctx)
     uint32_t member = g->member[rank];
     bool exact;
     size_t n = rnl_stream_length(s, &exact);
-    if (member == UINT32_MAX || rank == g->ep->rank)
+    if (RNL_UNLIKELY(member == UINT32_MAX)) /* its set has this rank: it is not to wait for it */
+        return rnl_group_take_late(s, rank, NULL);
+    if (rank == g->ep->rank)
         return RNL_DONE;
     if (n < sizeof head || n - sizeof head > RNL_ORDER_MESSAGE_MAX ||
         (!rnl_stream_receive_short(s, &head, sizeof head) && rnl_receive(s, &head, sizeof head) < 0)) {
@@ -241,7 +243,7 @@ int rnl_group_take(rnl_stream *s, unsigned rank, void *ctx)
     return RNL_DONE;
 }
 
-/* After the group was left: whoever counts on this rank is not to wait for it. */
+/* Of a group that was left, or that is another's: whoever counts on this rank is not to wait for it. */
 int rnl_group_take_late(rnl_stream *s, unsigned rank, void *ctx)
 {
     static const struct rnl_order_head gone = {.kind = RNL_ORDER_GONE};
