@@ -98,6 +98,7 @@ int rnl_remote_paths_new(struct rnl_remote_conn *rc, const struct rnl_addr *addr
         if (taken >> i & 1)
             w->addr[count++] = addr[i];
     rnl_paths_init(&w->set, count, 0, at_most(stall_limit_ns, dead_ns / 4), at_most(confirmed_ns, dead_ns / 8));
+    w->set.ranked = r->env->facts.prefers_first;
     rc->paths = w;
     if (r->t->ops->is_path_down) /* from now on it is told of changes, too */
         look_at_links(rc);

@@ -136,5 +136,5 @@ int main(int argc, char **argv)
                                                        .destroy = destroy});
     printf("%llu datagrams came by rings, %llu datagrams and runs by the kernel's sockets\n",
            (unsigned long long)by_rings, (unsigned long long)by_kernel);
-    return status == 0 && by_rings == 0 ? 1 : status;
+    return status == 0 && by_rings <= by_kernel ? 1 : status; /* most go by them */
 }

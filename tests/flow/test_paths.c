@@ -117,6 +117,32 @@ static void a_path_whose_card_has_no_link_is_left_at_once(void **state)
     assert_int_equal(move, 0);
 }
 
+/* The kernel responds first, and another card a little later: that is taken, if it is no later than a moment. */
+static void a_better_path_has_a_moment(void **state)
+{
+    (void)state;
+    for (unsigned ranked = 0; ranked < 2; ranked++)
+        for (unsigned after_ms = 1; after_ms < 30; after_ms += 4) {
+            struct rnl_paths w;
+            int move;
+            rnl_paths_init(&w, 3, ACTIVE, PATIENCE_MS * MS, SETTLED_MS * MS);
+            w.ranked = ranked;
+            rnl_paths_down(&w, 1u << ACTIVE);
+            assert_int_equal(step(&w, 0, 1000, &move), ALL);
+            asked(&w, OTHER, 6, 1000);
+            asked(&w, THIRD, 7, 1000);
+            assert_int_equal(answered(&w, THIRD, 7, 1001), 1);
+            for (uint64_t ms = 1001; w.active == ACTIVE && ms < 1100; ms++) {
+                if (ms == 1001 + after_ms)
+                    assert_int_equal(answered(&w, OTHER, 6, ms), 1);
+                (void)step(&w, 0, ms, &move);
+                assert_true(!move || w.active == THIRD || w.rtt_ns == (1 + after_ms) * MS);
+                assert_true(ms < 1011 || move);
+            }
+            assert_int_equal(w.active, ranked && after_ms < 10 ? OTHER : THIRD);
+        }
+}
+
 /* A path that responds shows that its card is mistaken: the card is not believed again until it says so anew. */
 static void a_path_that_responds_works_whatever_its_card_says(void **state)
 {
@@ -368,6 +394,7 @@ int main(void)
         cmocka_unit_test(what_is_wanted_does_not_keep_it_on_a_dead_path),
         cmocka_unit_test(the_aim_has_its_chance),
         cmocka_unit_test(a_path_whose_card_has_no_link_is_left_at_once),
+        cmocka_unit_test(a_better_path_has_a_moment),
         cmocka_unit_test(a_path_that_responds_works_whatever_its_card_says),
         cmocka_unit_test(a_path_that_has_responded_is_kept_whatever_its_card_said),
         cmocka_unit_test(it_is_due_when_the_silence_reaches_its_limit),

@@ -3,9 +3,10 @@
  * fm_beat.c - a steady exchange over a network that changes: runnel run -n N multi-fm_beat COUNT EVERY_MS [FILE].
  * Everybody sends everybody else COUNT numbered messages, one each EVERY_MS, more of them until FILE is there, and
  * takes in what comes: each once, in order, with the right bytes, all of whoever lives. Who is told that a peer is dead
- * goes on with the others. With FILE it says `beats RANK` once all were heard, and `moves RANK N gap MS` when packets
- * to a peer have gone on to another of its addresses for the N-th time and it is heard again: gap is the longest time
- * since the move before, or the beginning, in which one was not. Says at its end
+ * goes on with the others. With FILE it says `beats RANK` once all were heard, and `moves RANK N gap MS late MS` when
+ * packets to a peer have gone on to another of its addresses for the N-th time and it is heard again: gap is the
+ * longest time since the move before, or the beginning, in which one was not, and `late` how long this process
+ * overslept meanwhile at most. Says at its end
  *
  *   beat RANK gap MS [dead R]... [moved N] [frames N refused N forged N again N]
  *
@@ -27,8 +28,8 @@ enum { BEAT = 1, LAST, RANKS_MAX = 64, BYTES_MAX = 3000, SETTLED_NS = 500000000 
 #define MS 1000000ull
 
 static unsigned long me, ranks;
-static uint64_t got[RANKS_MAX], all[RANKS_MAX],        /* 1 + how many come; 0: not told yet */
-    heard_ns[RANKS_MAX], gap_ns[RANKS_MAX], lately_ns; /* the longest since the last move */
+static uint64_t got[RANKS_MAX], all[RANKS_MAX],                 /* 1 + how many come; 0: not told yet */
+    heard_ns[RANKS_MAX], gap_ns[RANKS_MAX], lately_ns, late_ns; /* the longest since the last move */
 static int dead[RANKS_MAX];
 
 static void on_error(int status, unsigned long peer, const char *sentence)
@@ -114,7 +115,7 @@ static void say_once_all_beat(void)
             return;
     if (!said) {
         CHECK(dprintf(STDOUT_FILENO, "beats %lu\n", me) > 0);
-        lately_ns = 0;
+        lately_ns = late_ns = 0;
     }
     said = 1;
 }
@@ -135,9 +136,9 @@ static void say_moves(void)
     if (seen == said || check_now_ns() - seen_ns < SETTLED_NS)
         return;
     said = seen;
-    CHECK(dprintf(STDOUT_FILENO, "moves %lu %llu gap %llu\n", me, (unsigned long long)said,
-                  (unsigned long long)(lately_ns / MS)) > 0);
-    lately_ns = 0;
+    CHECK(dprintf(STDOUT_FILENO, "moves %lu %llu gap %llu late %llu\n", me, (unsigned long long)said,
+                  (unsigned long long)(lately_ns / MS), (unsigned long long)(late_ns / MS)) > 0);
+    lately_ns = late_ns = 0;
 }
 
 static void say(const char *until, uint64_t moves, const struct rnl_counters *c)
@@ -182,6 +183,8 @@ int main(int argc, char **argv)
         next_ns += every_ns;
         for (uint64_t now; (now = check_now_ns()) < next_ns;)
             (void)FM_wait((long)((next_ns - now) / 1000));
+        if (check_now_ns() - next_ns > late_ns)
+            late_ns = check_now_ns() - next_ns;
         if (!until)
             continue;
         say_once_all_beat();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|conform-vfio|jobs|strangers|failover|stripe|killed|killed-uio|tutorial|machines|kill
+# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|conform-vfio|jobs|strangers|failover|links|xdp|vlan|stripe|killed|killed-uio|tutorial|machines|kill
 # shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 shown='a.log b.log err out'
@@ -69,6 +69,46 @@ failover)
     tr -d '\r' <"$dir/a.log" | grep -a '^beat '
     check "both have moved twice or more" test "$(tr -d '\r' <"$dir/a.log" | grep -c '^beat .* moved [2-9]')" = 2
     cases 1
+    ;;
+links)
+    # A second card of virtio for each. Cards of virtio have no link when QEMU says so, and the kernel tells it.
+    "$tree/scripts/vm" pair "$tree/tests/vm/guest_links.sh" "$tree/tests/vm/guest_serve.sh" \
+        -netdev "dgram,id=v,local.type=unix,local.path=$dir/v%m,remote.type=unix,remote.path=$dir/v%o" \
+        -device virtio-net-pci,id=second,netdev=v,romfile=,mac=52:54:00:00:11:0%m >"$dir/out" 2>&1 &
+    machines=$!
+    for by in udp xdp; do
+        for ((i = 0; i < 1200; i++)); do
+            [ "$(sed 's/\r//' "$dir/a.log" 2>/dev/null | sed -n "/^links by $by/,\$p" | grep -c '^beats')" = 2 ] && break
+            kill -0 $machines 2>/dev/null || break
+            sleep 0.1
+        done
+        # Not for long: the launcher's connection goes over the first, and what the other machine says.
+        for card in kernel second; do
+            "$tree/tests/vm/qmp" "$dir/a.qmp" set_link name=$card up=false && sleep 1.5 &&
+                "$tree/tests/vm/qmp" "$dir/a.qmp" set_link name=$card up=true
+            ok "the link of the $card card goes down, by $by, and comes back" $?
+            sleep 1
+        done
+    done
+    wait $machines
+    ok "both machines went through" $?
+    tr -d '\r' <"$dir/a.log" | sed -n '/^links by/s/^/# /p; /^moves/s/^/# /p; /^beat /s/^/# /p'
+    check "each rank has moved, by UDP and by AF_XDP" test "$(tr -d '\r' <"$dir/a.log" | grep -c '^beat .* moved [1-9]')" = 4
+    cases 2
+    ;;
+xdp | vlan)
+    # With a tag of 802.1Q or without: the kernel of this machine may have no VLANs, that of QEMU's has.
+    vlan=
+    [ "$1" = xdp ] || vlan=5
+    VM_ENV=VLAN=$vlan "$tree/scripts/vm" pair "$tree/tests/vm/guest_xdp.sh" "$tree/tests/vm/guest_serve.sh" >"$dir/out" 2>&1
+    ok "both machines went through" $?
+    cases 5
+    [ "$1" = xdp ] && exit "$failed"
+    "$tree/scripts/vm" one "$tree/tests/vm/guest_vlan.sh" >"$dir/out" 2>&1
+    status=$?
+    [ $status = 77 ] && grep -a 'it takes Linux' "$dir/out" && exit "$failed"
+    ok "datagrams on a VLAN keep the contract by AF_XDP" $status
+    grep -a 'datagrams came by rings' "$dir/out" | sed 's/^/# /'
     ;;
 stripe)
     # Two wires of 1.6 Mb/s. The second becomes 2 ms longer, and is cut later, when the machine says so.

@@ -52,10 +52,17 @@ static bool is_active_down(const struct rnl_paths *w)
     return w->down >> w->active & 1;
 }
 
+/* A path that is better than the one that has responded may respond, too. */
+static bool may_be_better(const struct rnl_paths *w)
+{
+    const unsigned better = w->ranked && w->proved ? (1u << (w->proved - 1)) - 1 : 0;
+    return better & ~w->down & ~(1u << w->active);
+}
+
 static uint64_t chance_until(const struct rnl_paths *w)
 {
     if (is_active_down(w))
-        return w->proved_ns;
+        return w->proved_ns + (may_be_better(w) ? least_chance_ns : 0);
     return w->proved_ns + (2 * w->rtt_ns > least_chance_ns ? 2 * w->rtt_ns : least_chance_ns);
 }
 
@@ -163,6 +170,9 @@ bool rnl_paths_response(struct rnl_paths *w, unsigned path, uint64_t value, uint
         } else if (!w->proved) {
             w->proved = (uint8_t)(path + 1);
             w->proved_ns = w->next_ns = now_ns; /* all are challenged once more, since the peer responds now */
+            w->rtt_ns = took_ns;
+        } else if (w->ranked && path + 1 < w->proved) {
+            w->proved = (uint8_t)(path + 1);
             w->rtt_ns = took_ns;
         } else if (w->proved == path + 1 && took_ns < w->rtt_ns) {
             w->rtt_ns = took_ns; /* the first response may have waited until the peer made a call */

@@ -13,7 +13,8 @@
  *
  * A card of ours may say that it has no link, or be gone (rnl_paths_down). If the active path leaves by it, all are
  * challenged at once, and the first other that responds becomes active without a chance for this one. That is a hint:
- * if a path responds all the same, it counts no more for that path until the card says it anew.
+ * if a path responds all the same, it counts no more for that path until the card says it anew. Where paths are ranked,
+ * a better one that responds within a moment of the first is taken in its place.
  *
  *   active path works --- nothing acknowledged, several timeouts, stall_limit_ns ---> all paths are challenged
  *      ^  ^                                                                            |       |
@@ -71,6 +72,7 @@ struct rnl_paths {
     uint8_t wanted;        /* so often the first path is still challenged, since it is the best; 0 = it is not */
     uint8_t down;          /* bits of the paths whose card, on our side, has no link or is gone */
     uint8_t from;          /* 1 + the path that the peer's data come from; 0 = the active one */
+    bool ranked;           /* a lower path is better than a higher one: a card than the kernel's */
 };
 
 void rnl_paths_init(struct rnl_paths *paths, unsigned count, unsigned active, uint64_t stall_limit_ns,

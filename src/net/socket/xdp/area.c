@@ -41,8 +41,13 @@ static int map_ring(struct rnl_xdp_ring *r, int fd, const struct xdp_ring_offset
     r->mapped = o->desc + entries * entry;
     r->map = mmap(NULL, r->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
     if (r->map == MAP_FAILED) {
+        const int error = errno;
         r->map = NULL;
-        return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "a ring of an AF_XDP socket cannot be mapped");
+        if (error == EBUSY) /* who has not bound the socket may map them since 6.4 */
+            return rnl_fail(RNL_ERR_UNSUPPORTED,
+                            "this kernel is too old for AF_XDP sockets that are passed on: it takes "
+                            "Linux 6.4");
+        return rnl_fail_errno(RNL_ERR_SYSTEM, error, "a ring of an AF_XDP socket cannot be mapped");
     }
     (void)madvise(r->map, r->mapped, MADV_DONTFORK);
     uint8_t *m = r->map;
