@@ -26,10 +26,16 @@ static const struct argp_option options[] = {
 };
 static const struct {
     const char *name, *value;
+    bool suggested; /* what the user has set stays */
 } variables[] = {
-    {"FI_PROVIDER", "rnl"}, /* libfabric offers no other */
-    {"OMPI_MCA_pml", "cm"},  {"OMPI_MCA_mtl", "ofi"},    {"OMPI_MCA_btl", "self,ofi"},
-    {"OMPI_MCA_op", "^avx"}, {"MPIR_CVAR_NOLOCAL", "1"}, /* else MPICH has its own shared memory */
+    {"FI_PROVIDER", "rnl", false}, /* libfabric offers no other */
+    {"OMPI_MCA_pml", "cm", false},
+    {"OMPI_MCA_mtl", "ofi", false},
+    {"OMPI_MCA_btl", "self,ofi", false},
+    {"OMPI_MCA_op", "^avx", false},
+    {"OMPI_MCA_osc_rdma_acc_use_amo", "0", true},      /* else Open MPI 4.1 ends a job at its first MPI_MAX */
+    {"OMPI_MCA_osc_rdma_buffer_size", "262144", true}, /* it accumulates an eighth of that at once */
+    {"MPIR_CVAR_NOLOCAL", "1", false},                 /* else MPICH has its own shared memory */
 };
 enum { VARIABLES = sizeof variables / sizeof *variables };
 
@@ -62,7 +68,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* Sets the variables; those that the user has set otherwise are replaced, since with others it is not this provider. */
+/* Sets the variables. Most that the user has set otherwise are replaced, since with others it is not this provider. */
 static bool set_variables(const char *folder)
 {
     const char *before = getenv(path_variable);
@@ -71,7 +77,7 @@ static bool set_variables(const char *folder)
     if (n < 0 || (size_t)n >= sizeof path || setenv(path_variable, path, 1) != 0)
         return false;
     for (unsigned i = 0; i < VARIABLES; i++)
-        if (setenv(variables[i].name, variables[i].value, 1) != 0)
+        if (setenv(variables[i].name, variables[i].value, !variables[i].suggested) != 0)
             return false;
     return true;
 }
@@ -86,7 +92,7 @@ static int print(void)
 {
     printf("export %s='%s'\n", path_variable, getenv(path_variable));
     for (unsigned i = 0; i < VARIABLES; i++)
-        printf("export %s='%s'\n", variables[i].name, variables[i].value);
+        printf("export %s='%s'\n", variables[i].name, getenv(variables[i].name));
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
@@ -156,7 +162,7 @@ int rnl_tool_mpi(int argc, char **argv)
     if (!a.quiet) {
         fprintf(stderr, "runnel mpi: %s=%s", path_variable, getenv(path_variable));
         for (unsigned i = 0; i < VARIABLES; i++)
-            fprintf(stderr, " %s=%s", variables[i].name, variables[i].value);
+            fprintf(stderr, " %s=%s", variables[i].name, getenv(variables[i].name));
         fputc('\n', stderr);
     }
     execvp(a.command[0], a.command);

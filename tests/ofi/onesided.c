@@ -75,6 +75,29 @@ static void while_it_computes(MPI_Win w, volatile long *window)
     MUST(rank != 0 || (window[0] == (size - 1) * ADDS && window[1] == (size - 1) * ADDS));
 }
 
+/* Each operation on one word of the own window and of the next rank's, by fetching and by accumulating. */
+static void each_operation(MPI_Win w, long *window)
+{
+    const struct {
+        MPI_Op op;
+        long result;
+    } cases[] = {{MPI_SUM, 15},  {MPI_PROD, 54}, {MPI_MAX, 9}, {MPI_MIN, 6},  {MPI_BAND, 0},    {MPI_BOR, 15},
+                 {MPI_BXOR, 15}, {MPI_LAND, 1},  {MPI_LOR, 1}, {MPI_LXOR, 0}, {MPI_REPLACE, 9}, {MPI_NO_OP, 6}};
+    for (unsigned i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const MPI_Op op = cases[i / 2].op;
+        const int to = i % 2 == 0 ? next : rank;
+        long nine = 9, old = 0;
+        window[0] = window[1] = 6;
+        MPI_Win_fence(0, w);
+        MPI_Fetch_and_op(&nine, &old, MPI_LONG, to, 0, op, w);
+        if (op != MPI_NO_OP)
+            MPI_Accumulate(&nine, 1, MPI_LONG, to, 1, 1, MPI_LONG, op, w);
+        MPI_Win_fence(0, w);
+        MUST(old == 6 && window[0] == cases[i / 2].result && (op == MPI_NO_OP || window[1] == window[0]));
+    }
+    MPI_Win_fence(0, w);
+}
+
 int main(int argc, char **argv)
 {
     static long window[WORDS];
@@ -85,6 +108,7 @@ int main(int argc, char **argv)
     next = (rank + 1) % size;
     MPI_Win_create(window, sizeof window, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &w);
     between_fences(w, window);
+    each_operation(w, window);
     if (argc > 1 && strcmp(argv[1], "computes") == 0)
         while_it_computes(w, window);
     MPI_Win_free(&w);
