@@ -272,10 +272,10 @@ int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say
     for (size_t t = 0; t < sizeof tests / sizeof *tests; t++) {
         bool drawn = false, asked = false;
         for (size_t i = 0; i < n; i++)
-            asked |= row[i].test == tests[t];
+            asked |= row[i].test == tests[t] || (tests[t] == BENCH_AM_RATE && row[i].test == BENCH_AM_LOSS_TRIP);
         for (enum bench_placement k = 0; k < BENCH_PLACEMENTS; k++) {
             char base[32];
-            if (!bench_plot_has(row, n, tests[t], k, -1))
+            if (tests[t] == BENCH_AM_RATE ? !bench_plot_am_has(row, n, k) : !bench_plot_has(row, n, tests[t], k, -1))
                 continue;
             if (k == most)
                 snprintf(base, sizeof base, "%s", bench_test_name(tests[t]));

@@ -23,6 +23,14 @@ static const struct {
      1}};
 enum { PANELS = sizeof panels / sizeof *panels };
 
+bool bench_plot_am_has(const struct bench_row *row, size_t n, enum bench_placement placement)
+{
+    for (unsigned p = 0; p < PANELS; p++)
+        if (bench_plot_has(row, n, panels[p].test, placement, BENCH_AM))
+            return true;
+    return false;
+}
+
 void bench_plot_am(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_placement placement)
 {
     bool has[PANELS];

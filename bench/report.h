@@ -61,6 +61,7 @@ void bench_plot_sizes(FILE *, const char *picture, const struct bench_row *, siz
 void bench_plot_layered(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
 bool bench_plot_mpi_has(const struct bench_row *, size_t n, enum bench_placement);
 void bench_plot_mpi(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
+bool bench_plot_am_has(const struct bench_row *, size_t n, enum bench_placement);
 void bench_plot_am(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
 
 #endif

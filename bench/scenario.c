@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { LEAST_ORDER_NS = 20000000 };
+static const uint64_t least_late_ns = UINT64_C(60000000000); /* behind the end, for what was not begun by then */
 
 int bench_scenario_add(struct bench_plan *p, const struct bench_scenario *scenario, enum bench_test test, unsigned api,
                        unsigned n, uint64_t bytes, unsigned step, bool shown)
@@ -132,9 +133,11 @@ int bench_scenario_run(struct bench_run *r, const struct bench_scenario *scenari
     unsigned steps = 0;
     for (struct bench_unit *u = first; u < first + n; u++)
         steps = u->step >= steps ? u->step + 1 : steps;
+    const uint64_t began = bench_now_ns(), given = r->end_ns > began ? r->end_ns - began : 0;
+    const uint64_t latest = r->end_ns + (given > least_late_ns ? given : least_late_ns);
     bool over = false;
     for (unsigned pass = 0; !over; pass++) {
-        for (unsigned step = 0; step < steps && !(over && pass > 0); step++) {
+        for (unsigned step = 0; step < steps && !(over && (pass > 0 || bench_now_ns() >= latest)); step++) {
             bool shown = step_shown(first, n, step);
             if (!shown && (over || pass % 2)) /* a point of a curve needs fewer trials than a row */
                 continue;

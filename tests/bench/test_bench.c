@@ -391,6 +391,17 @@ static void what_a_layer_keeps_is_told_of_both_ways(void **state)
     assert_true(bench_plot_mpi_has(row, n, BENCH_NEAR) && !bench_plot_mpi_has(row, n, BENCH_FAR));
 }
 
+/* What losses cost is drawn without depths, too, as `sweep-loss` measures it. */
+static void losses_alone_have_a_picture(void **state)
+{
+    const struct bench_row loss = {
+        .test = BENCH_AM_LOSS_TRIP, .api = BENCH_AM, .n = 10, .value = 2000, .baseline = 4000, .trials = 3};
+    const struct bench_row other = {.test = BENCH_LATENCY, .api = BENCH_FM, .value = 1, .trials = 3};
+    (void)state;
+    assert_true(bench_plot_am_has(&loss, 1, BENCH_NEAR) && !bench_plot_am_has(&loss, 1, BENCH_FAR));
+    assert_false(bench_plot_am_has(&other, 1, BENCH_NEAR));
+}
+
 /* What is above 150 percent is drawn, and the paper's point of 16 bytes at 16 bytes, also where nothing so short was
  * measured. */
 static void the_picture_of_mpi_holds_all_points(void **state)
@@ -456,6 +467,7 @@ int main(void)
         cmocka_unit_test(rows_say_what_data_they_are_of),
         cmocka_unit_test(raw_ring_delivers_in_order),
         cmocka_unit_test(what_a_layer_keeps_is_told_of_both_ways),
+        cmocka_unit_test(losses_alone_have_a_picture),
         cmocka_unit_test(the_picture_of_mpi_holds_all_points),
         cmocka_unit_test(a_peer_is_lost_and_a_role_is_not),
     };
