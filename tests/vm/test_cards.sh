@@ -62,8 +62,14 @@ failover)
     happens a set_link name=c0 up=true && happens a device_del id=c1
     ok "the link is back and the other card is pulled" $?
     both_moved 2 "card pulled"
-    happens b stop && sleep 0.4 && happens b cont
+    happens b stop
+    stopped=$(date +%s%N)
+    sleep 0.4
+    happens b cont
     ok "the other machine is stopped for 400 ms" $?
+    echo "# it stood still for $((($(date +%s%N) - stopped) / 1000000)) ms"
+    happens a device_del id=c0
+    ok "the last card of a machine is pulled, and the kernel's is left" $?
     wait $machines
     ok "both machines went through" $?
     tr -d '\r' <"$dir/a.log" | grep -a '^beat '
