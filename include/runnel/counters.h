@@ -72,7 +72,9 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(suspended_rank, "1 + sender of the message whose handler was suspended last")  \
     X(frames_sent, "frames with datagrams sent past the kernel")                     \
     X(frames_received, "frames with datagrams received past the kernel")             \
-    X(frames_refused, "frames that were none of a whole datagram for this rank")
+    X(frames_refused, "frames that were none of a whole datagram for this rank")     \
+    X(bulk_sent, "posted messages sent on the bulk lane")                            \
+    X(bulk_received, "messages taken in from the bulk lane")
 
 enum rnl_waits {
     RNL_WAITS_NOT = 0,

@@ -4,7 +4,7 @@
  *
  * An endpoint is the place of this process in a job of rnl_size() ranks. A message is a stream of bytes to a numbered
  * handler of a peer. Messages from one peer arrive complete, once, and in the order in which they were sent, or the
- * peer is reported dead.
+ * peer is reported dead. Those that are posted with RNL_BULK have an order of their own.
  *
  * Every function that can fail returns 0 or a positive count on success, and a negative enum rnl_status on failure;
  * rnl_last_error() then holds one sentence for this thread: what was asked, what the limit is, and what to change. No
@@ -129,9 +129,9 @@ struct rnl_message {
     unsigned peer, handler;
     size_t bound;   /* most bytes that will follow; fewer are allowed */
     size_t answer;  /* bytes of the largest reply that this message may cause, <= rnl_limits.reply_max; 0 = no reply */
-    unsigned flags; /* RNL_NO_WAIT: return RNL_NO_ROOM instead of waiting, outside handlers too */
+    unsigned flags; /* RNL_NO_WAIT: return RNL_NO_ROOM instead of waiting, outside handlers too; RNL_BULK: rnl_post */
 };
-enum { RNL_NO_WAIT = 1 };
+enum { RNL_NO_WAIT = 1, RNL_BULK = 2 };
 
 /* Opens a message. *out belongs to the caller until rnl_end or rnl_abort. Outside handlers the call waits for room and
  * runs handlers meanwhile. Inside a handler, or with RNL_NO_WAIT, it reserves the whole bound at once or returns
@@ -173,7 +173,11 @@ struct rnl_buffer {
  * or close, and its sends never wait. Posts and streams to one peer keep their order. Each post counts against the
  * queue budget with its bytes and its own memory until done has run. RNL_NO_ROOM: the queue budget is used up, or the
  * launcher has not replied yet (see rnl_begin). RNL_ERR_CLOSED: the endpoint is being closed. After an error done does
- * not run. */
+ * not run.
+ * With RNL_BULK the message travels on the bulk lane: no message without it waits for it, whether its receiver takes it
+ * in slowly or its handler is missing. Messages of the bulk lane to one peer keep their order among themselves, and so
+ * do all others; between the two there is none. `answer` must be 0 (RNL_ERR_ARG). The receiver grants this lane at most
+ * half of what it grants the sender, so long messages without RNL_BULK may wait for one whose handler is missing. */
 RNL_PUBLIC RNL_CHECK int rnl_post(rnl_endpoint *ep, const struct rnl_message *b, const struct rnl_buffer *pieces,
                                   unsigned count, void (*done)(void *arg, int status), void *arg);
 

@@ -15,8 +15,8 @@ static bool room_wanted(const struct rnl_endpoint *ep, const struct rnl_conn *co
 
 static bool needs_room(const struct rnl_endpoint *ep, const struct rnl_conn *conn)
 {
-    return ep->close.closing || conn->post_first || conn->wants_room || conn->blocked[0] == RNL_BLOCKED_REPLY ||
-           room_wanted(ep, conn);
+    return ep->close.closing || conn->post_first || conn->bulk_posts || conn->wants_room ||
+           conn->blocked[0] == RNL_BLOCKED_REPLY || room_wanted(ep, conn);
 }
 
 void rnl_ep_arm(struct rnl_endpoint *ep, struct rnl_conn *conn)

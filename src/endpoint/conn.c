@@ -23,6 +23,8 @@ struct rnl_conn *rnl_conn_new(void)
 
 void rnl_conn_free(struct rnl_conn *conn)
 {
-    if (conn)
-        free(conn->memory);
+    if (!conn)
+        return;
+    free(conn->bulk);
+    free(conn->memory);
 }

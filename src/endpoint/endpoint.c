@@ -180,6 +180,7 @@ void rnl_ep_free(struct rnl_endpoint *ep)
     if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
         pthread_mutex_destroy(&ep->lock);
     rnl_coro_pool_free(ep->coros);
+    rnl_coro_pool_free(ep->bulk_coros);
     rnl_counters_free(ep->c);
     free(ep->peer);
     free(ep->fast.conn);

@@ -25,6 +25,7 @@
 #include "ring/segment.h"
 #include "runnel/runnel.h"
 
+struct rnl_bulk_lane;
 struct rnl_conn;
 struct rnl_handler;
 struct rnl_later;
@@ -48,7 +49,16 @@ struct rnl_conn_ops {
 };
 
 /* Why the first message of a lane cannot be taken in now. A blocked lane counts as empty for whoever wants to sleep. */
-enum rnl_blocked { RNL_BLOCKED_NOT = 0, RNL_BLOCKED_HANDLER, RNL_BLOCKED_STACK, RNL_BLOCKED_REPLY, RNL_BLOCKED_MEMORY };
+enum rnl_blocked {
+    RNL_BLOCKED_NOT = 0,
+    RNL_BLOCKED_HANDLER,
+    RNL_BLOCKED_STACK,
+    RNL_BLOCKED_REPLY,
+    RNL_BLOCKED_MEMORY,
+    RNL_BLOCKED_PARKED /* lane 0: a chunk of the bulk lane, of which as many are parked as can be */
+};
+/* The bulk lane travels in the rings and the bulk area of lane 0; what is first on it is blocked apart. */
+enum { RNL_LANE_BULK = RNL_LANES, RNL_HEADS };
 
 enum rnl_shut {
     RNL_SHUT_STREAM = 1,
@@ -72,15 +82,16 @@ struct rnl_conn {
             uint8_t broken;             /* the peer broke the protocol, or is given up: nothing more is taken in */
             uint8_t self;               /* the peer is this endpoint */
             uint8_t lane1_polled;       /* a request was sent to the peer, so lane 1 is polled for replies */
-            uint8_t blocked[RNL_LANES]; /* enum rnl_blocked, by lane */
+            uint8_t blocked[RNL_HEADS]; /* enum rnl_blocked, by lane */
+            uint8_t parked;             /* chunks of the bulk lane that were found in the ring and are not taken in */
         };
         uint64_t exceptional; /* all of the above at once: not 0 = not for the fast path */
     };
     uint32_t blocked_reply;                   /* RNL_BLOCKED_REPLY: the bytes of room that the reply needs */
     uint32_t armed_round;                     /* poll.c: round in which the connection last became armed */
     unsigned char head[RNL_REJECTED_BYTES];   /* start of in[0]'s message, to reject it after a suspension */
-    uint64_t blocked_at[RNL_LANES];           /* 1 + position of the message counted as blocked */
-    uint64_t starved_ns[RNL_LANES];           /* since when that message has waited for memory; 0 = it does not */
+    uint64_t blocked_at[RNL_HEADS];           /* 1 + position of the message counted as blocked */
+    uint64_t starved_ns[RNL_HEADS];           /* since when that message has waited for memory; 0 = it does not */
     uint8_t post_sending;                     /* the open out stream belongs to the first queued post */
     uint8_t wants_room;                       /* work that no call waits for needs a free cell to the peer */
     uint8_t waits;                            /* number of calls that wait for room to the peer */
@@ -89,6 +100,8 @@ struct rnl_conn {
     uint64_t misses_at;                       /* sum of the reading positions at the last round (poll.c) */
     uint64_t credit_seen;                     /* sum of the peer's credit words at the last look (wait.c) */
     struct rnl_post *post_first, **post_last; /* queued posts, in order */
+    struct rnl_bulk_lane *bulk;               /* state of the bulk lane, owned by stream/; NULL = never used */
+    uint8_t bulk_posts;                       /* posts of the bulk lane wait for room */
     struct rnl_remote_conn *remote;           /* remote connection of a peer on another host, else NULL */
     struct rnl_conn *next_retired;            /* list of ep->retired (readmit.c) */
     void *memory;                             /* start of the allocation that holds this struct */
@@ -291,9 +304,10 @@ struct rnl_endpoint {
     struct rnl_windows *windows;             /* state of window/, NULL until the first call that needs it */
     uint32_t polls_windows;                  /* 1 = an extract has to call window_ops->progress */
     struct rnl_coro_pool *coros;
-    struct rnl_conn *retired;    /* connections of earlier incarnations of peers, of which messages are kept */
-    struct rnl_later *later;     /* table of `laters` deferred replies (stream/reply.c) */
-    uint32_t laters, later_free; /* entries; 1 + index of the first free one, 0 = none */
+    struct rnl_coro_pool *bulk_coros; /* a stack for each peer's bulk lane; NULL = none was used */
+    struct rnl_conn *retired;         /* connections of earlier incarnations of peers, of which messages are kept */
+    struct rnl_later *later;          /* table of `laters` deferred replies (stream/reply.c) */
+    uint32_t laters, later_free;      /* entries; 1 + index of the first free one, 0 = none */
     struct rnl_turn turn;
     pthread_mutex_t lock; /* recursive; initialized only with RNL_SHARED or RNL_EP_GUARDED */
     size_t map_bytes;

@@ -54,7 +54,7 @@ static void set_poll_interval(struct rnl_endpoint *ep, unsigned result)
 static bool is_quiescent(const struct rnl_endpoint *ep, const struct rnl_conn *conn)
 {
     const struct rnl_conn lane1 = {.lane1_polled = 1};
-    return !conn->post_first && !conn->wants_room && !conn->waits && !conn->dying && !conn->gone &&
+    return !conn->post_first && !conn->bulk_posts && !conn->wants_room && !conn->waits && !conn->dying && !conn->gone &&
            !(conn->exceptional & ~lane1.exceptional) && !ep->conn_ops->sends(conn) && !ep->conn_ops->receives(conn);
 }
 

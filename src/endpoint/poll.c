@@ -132,13 +132,15 @@ bool rnl_ep_has_cells(struct rnl_conn *conn)
 {
     if (!conn->blocked[0] && rnl_rx_peek(&conn->channel.rx[0]))
         return true;
+    if (conn->parked && !conn->blocked[RNL_LANE_BULK])
+        return true;
     return conn->lane1_polled && !conn->blocked[1] && rnl_rx_peek(&conn->channel.rx[1]) != 0;
 }
 
 void rnl_ep_look_at_heads(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; i < ep->poll.connected; i++)
-        for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        for (unsigned lane = 0; lane < RNL_HEADS; lane++)
             if (ep->fast.conns[i]->blocked[lane] == RNL_BLOCKED_HANDLER)
                 ep->fast.conns[i]->blocked[lane] = RNL_BLOCKED_NOT;
     rnl_ep_set_sole(ep);
@@ -178,8 +180,8 @@ static bool needs_no_look(const struct rnl_endpoint *ep, const struct rnl_conn *
 /* Returns true if conn has been without messages for long enough, and may be armed. */
 static bool may_demote(const struct rnl_endpoint *ep, const struct rnl_conn *conn)
 {
-    return conn->misses >= conn->backoff && !conn->remote && !conn->post_first && !conn->wants_room &&
-           needs_no_look(ep, conn);
+    return conn->misses >= conn->backoff && !conn->remote && !conn->post_first && !conn->bulk_posts &&
+           !conn->wants_room && needs_no_look(ep, conn);
 }
 
 void rnl_ep_find_idle(struct rnl_endpoint *ep)

@@ -37,7 +37,7 @@ void rnl_ep_arm_all(struct rnl_endpoint *ep);
 void rnl_ep_arm(struct rnl_endpoint *ep, struct rnl_conn *conn);
 /* Messages that wait at the head of their lanes for a handler are looked at again. */
 void rnl_ep_look_at_heads(struct rnl_endpoint *ep);
-/* Returns true if conn has cells of lane 0, or replies, that an extract would try to take in. */
+/* Returns true if conn has cells of lane 0, parked chunks, or replies, that an extract would try to take in. */
 bool rnl_ep_has_cells(struct rnl_conn *conn);
 /* Looks at all armed rings and makes those that have cells polled. Returns their number. */
 uint32_t rnl_ep_look_armed(struct rnl_endpoint *ep);

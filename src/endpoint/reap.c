@@ -38,7 +38,7 @@ static bool nothing_left(struct rnl_conn *conn)
 {
     int lane0 = !conn->blocked[0] && rnl_rx_peek(&conn->channel.rx[0]) != 0;
     int lane1 = conn->lane1_polled && !conn->blocked[1] && rnl_rx_peek(&conn->channel.rx[1]) != 0;
-    return !lane0 && !lane1;
+    return !lane0 && !lane1 && !(conn->parked && !conn->blocked[RNL_LANE_BULK]);
 }
 
 void rnl_ep_reap_dying(struct rnl_endpoint *ep)

@@ -120,7 +120,7 @@ static bool look_at(struct rnl_endpoint *ep, uint32_t count)
         }
         if (conn->blocked[0] == RNL_BLOCKED_REPLY && reply_fits(conn))
             return true;
-        if ((conn->post_first || conn->wants_room || ep->close.closing) && moved(conn))
+        if ((conn->post_first || conn->bulk_posts || conn->wants_room || ep->close.closing) && moved(conn))
             return true;
     }
     return false;

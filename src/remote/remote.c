@@ -329,6 +329,11 @@ bool rnl_remote_joins_burst(struct rnl_remote_conn *rc)
     return true;
 }
 
+uint64_t rnl_remote_unsent(const struct rnl_remote_conn *rc)
+{
+    return rc->replica ? rnl_replica_bulk_backlog(rc->replica) : 0;
+}
+
 unsigned rnl_remote_published(struct rnl_remote_conn *rc, unsigned use, uint64_t composing)
 {
     struct rnl_remote *r = rc->remote;

@@ -124,6 +124,8 @@ unsigned rnl_remote_published(struct rnl_remote_conn *rc, unsigned use, uint64_t
  * not to be looked at yet: most of a burst of short messages. Returns false, and does nothing, if that is not so. The
  * result is that of the call before. */
 bool rnl_remote_joins_burst(struct rnl_remote_conn *rc);
+/* Returns how many bytes of the bulk area of lane 0 have not been sent once. */
+uint64_t rnl_remote_unsent(const struct rnl_remote_conn *rc);
 /* Announces changed credit words. They wait for the next acknowledgement, if one is owed, unless at_once. Returns the
  * result. */
 unsigned rnl_remote_advertise(struct rnl_remote_conn *rc, bool at_once);

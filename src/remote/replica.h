@@ -168,7 +168,7 @@ int rnl_replica_valid(const struct rnl_replica *m);
 #define RNL_REPLICA_WAITS        ((rnl_header)0x8000) /* XORed into a header: waits, or no longer */
 static_assert((RNL_REPLICA_BEFORE & RNL_HEADER_KEY_MASK) == 0 && RNL_HEADER_ACKLANE(RNL_REPLICA_BEFORE) == 0,
               "bits that are free");
-static_assert(RNL_WIRE_VERSION == 5 && RNL_BULK_REMOTE_BYTES == 2 << 20 && RNL_BULK_BYTES == 1 << 20 &&
+static_assert(RNL_WIRE_VERSION == 6 && RNL_BULK_REMOTE_BYTES == 2 << 20 && RNL_BULK_BYTES == 1 << 20 &&
                   RNL_CELLS_BIG == 1024 && RNL_CELLS_LANE0 == 32 && RNL_CELLS_LANE1_REMOTE == 64 && RNL_LANES == 2,
               "both sides have to have the same room: what changes here raises the version (runnel-wire(7))");
 static_assert(RNL_CELLS_BIG * 8 < 0x8000, "a line that waits is no line of the ring");

@@ -65,8 +65,16 @@ struct rnl_request_record {
 /* RNL_EXTENT_FIRST: opens a message. LAST: ends it. CLOSED: the extent is `published` bytes long, rounded up to 64; an
  * extent with LAST has CLOSED, too. ABORT, with LAST and CLOSED: the message ends here, incomplete, and is dropped.
  * ABORT is never FIRST, publishes no bytes and is on lane 0 only: a sender that gives up what was not seen publishes
- * nothing. */
-enum { RNL_EXTENT_FIRST = 1, RNL_EXTENT_LAST = 2, RNL_EXTENT_CLOSED = 4, RNL_EXTENT_ABORT = 8, RNL_EXTENT_FLAGS = 15 };
+ * nothing. BULK, with CLOSED: a chunk of a message of the bulk lane, on lane 0 only. It may lie between the extents of
+ * a message of lane 0, never between an extent and more of it. */
+enum {
+    RNL_EXTENT_FIRST = 1,
+    RNL_EXTENT_LAST = 2,
+    RNL_EXTENT_CLOSED = 4,
+    RNL_EXTENT_ABORT = 8,
+    RNL_EXTENT_BULK = 16,
+    RNL_EXTENT_FLAGS = 31
+};
 struct rnl_extent {
     uint64_t start;     /* position in the bulk area, a multiple of 64 */
     uint32_t reserved;  /* contiguous bytes at start that the message may use */
@@ -125,7 +133,7 @@ static_assert(offsetof(struct rnl_control_page, credit_reclaim) == 3216 &&
                   offsetof(struct rnl_control_page, credit_max) == 3240,
               "offsets of reclaimed credit");
 static_assert(sizeof(struct rnl_control_page) == 4096, "a control page is one page");
-enum { RNL_CONTROL_PAGE_VERSION = 5 };
+enum { RNL_CONTROL_PAGE_VERSION = 6 };
 enum rnl_armed {
     RNL_ARMED_CELLS = 1 /* ring the bell after publishing */,
     RNL_ARMED_ROOM = 2 /* ring the bell after returning room */,

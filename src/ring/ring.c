@@ -224,8 +224,7 @@ uint64_t rnl_rx_reclaimed(struct rnl_rx *r)
     return units;
 }
 
-/* Reads how far the receiver is done with the bulk area. Returns 0 or RNL_RING_BROKEN. */
-static int bulk_refresh(struct rnl_tx *t)
+int rnl_tx_bulk_refresh(struct rnl_tx *t)
 {
     uint64_t read = atomic_load_explicit(&t->peer->credit[t->lane].bulk_read, memory_order_acquire); /* A2 */
     if (read <= t->bulk_read)
@@ -290,7 +289,7 @@ static bool wraps_early(struct rnl_tx *t, uint64_t offset, uint32_t bytes)
         max = RNL_BULK_BYTES / 8;
     else if (crosses(offset, bytes, RNL_BULK_BYTES) && bytes <= RNL_BULK_BYTES / 2)
         max = RNL_BULK_BYTES / 2; /* then half of the MiB that follows is free */
-    if (max == 0 || bulk_refresh(t) < 0)
+    if (max == 0 || rnl_tx_bulk_refresh(t) < 0)
         return false; /* a broken position is found again when it matters */
     uint64_t skipped = t->bulk_mask + 1 - offset, units = (skipped + bytes) / 64 + 2;
     uint64_t outstanding = t->bulk_head - t->bulk_read;
@@ -306,7 +305,7 @@ int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
         at += area - offset;
     uint64_t end = at + ((bytes + 63u) & ~63u);
     if (end - t->bulk_read > area) {
-        if (bulk_refresh(t) < 0)
+        if (rnl_tx_bulk_refresh(t) < 0)
             return RNL_RING_BROKEN;
         if (end - t->bulk_read > area)
             return 0;
@@ -329,7 +328,7 @@ int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t min)
              fits = bytes < to_end ? bytes : to_end;
     uint64_t room = area - (t->bulk_head - t->bulk_read), used = tx_used(t) + 1, granted = tx_granted(t);
     if (room < fits) {
-        if (bulk_refresh(t) < 0)
+        if (rnl_tx_bulk_refresh(t) < 0)
             return RNL_RING_BROKEN;
         room = area - (t->bulk_head - t->bulk_read);
     }
@@ -346,6 +345,26 @@ int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t min)
     return fits < min ? 0 : (int64_t)fits;
 }
 
+uint32_t rnl_tx_bulk_beside(struct rnl_tx *t, uint32_t bytes, uint32_t min, uint64_t unread)
+{
+    uint64_t area = t->bulk_mask + 1, free = area - (t->bulk_head - t->bulk_read), used = tx_used(t) + 2,
+             granted = tx_granted(t), units = granted > used ? granted - used : 0, wants = unread + 2 * (uint64_t)bytes;
+    if (units * 64 < wants && units * 64 < free) {
+        uint64_t read = (t->acked >> 3) - t->cell0 - 1 + t->bulk_read / 64;
+        want(t, granted > read ? 2 * (granted - read) : 0);
+        free = units * 64;
+    }
+    uint64_t fits = free > unread ? (free - unread) / 2 & ~(uint64_t)63 : 0,
+             to_end = area - (t->bulk_head & t->bulk_mask);
+    if (fits > bytes)
+        fits = bytes;
+    if (fits > to_end)
+        fits = to_end;
+    if (min > to_end)
+        min = (uint32_t)to_end;
+    return fits < min ? 0 : (uint32_t)fits;
+}
+
 /* Returns the bytes of the largest extent. One that fits the end of the area lies there; a longer one begins at the
  * start of the area, and what is skipped counts, too (rnl_tx_bulk_room). */
 static uint64_t largest_extent(const struct rnl_tx *t, uint64_t units)
@@ -360,7 +379,7 @@ static uint64_t largest_extent(const struct rnl_tx *t, uint64_t units)
 
 int rnl_tx_look(struct rnl_tx *t, struct rnl_tx_room *out)
 {
-    if (rnl_tx_refresh(t, NULL, NULL) < 0 || bulk_refresh(t) < 0)
+    if (rnl_tx_refresh(t, NULL, NULL) < 0 || rnl_tx_bulk_refresh(t) < 0)
         return RNL_RING_BROKEN;
     uint64_t start = RNL_CELL_START(t->pos), used = tx_used(t), granted = tx_granted(t),
              read = (t->acked >> 3) - t->cell0 - 1 + t->bulk_read / 64;
@@ -379,7 +398,7 @@ static uint64_t rounded(uint32_t bytes)
 int rnl_tx_reply_room(struct rnl_tx *t, uint32_t bytes)
 {
     uint64_t start;
-    if (bulk_refresh(t) < 0)
+    if (rnl_tx_bulk_refresh(t) < 0)
         return RNL_RING_BROKEN;
     if (t->held_bytes == 0 && t->bulk_head == t->bulk_read)
         t->reply_area = RNL_BULK_REPLIES_BYTES;

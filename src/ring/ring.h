@@ -502,6 +502,11 @@ int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start);
  * `least`; or RNL_RING_BROKEN. For messages that may travel in many pieces: a grant smaller than the message must not
  * stop it for ever. */
 int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t min);
+/* Reads how far the receiver is done with the bulk area. Returns 0 or RNL_RING_BROKEN. */
+int rnl_tx_bulk_refresh(struct rnl_tx *t);
+/* Returns the largest piece, up to `bytes`, for a chunk of the bulk lane, of which `unread` bytes lie in the area: as
+ * much of area and grant as the bulk lane has then stays free for everything else. 0 = none of at least `min`. */
+uint32_t rnl_tx_bulk_beside(struct rnl_tx *t, uint32_t bytes, uint32_t min, uint64_t unread);
 /* What may be sent now. */
 struct rnl_tx_room {
     uint64_t cells; /* fresh cells */

@@ -120,6 +120,8 @@ int rnl_stream_check_begin(struct rnl_endpoint *ep, const struct rnl_message *b)
     if (b->answer > RNL_REPLY_MAX)
         return rnl_fail(RNL_ERR_TOO_LONG, "a reply of %zu bytes is too long: the limit is %d", b->answer,
                         RNL_REPLY_MAX);
+    if (b->flags & RNL_BULK)
+        return rnl_fail(RNL_ERR_ARG, "RNL_BULK is for rnl_post and rnl_post_held: what is begun travels on lane 0");
     if (b->flags & ~(unsigned)RNL_NO_WAIT)
         return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_begin.flags; RNL_NO_WAIT is the only one", b->flags);
     return 0;

@@ -61,7 +61,7 @@ static void starve(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane
 
 unsigned rnl_stream_block(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, enum rnl_blocked why)
 {
-    uint64_t at = conn->channel.rx[lane].pos + 1;
+    uint64_t at = lane == RNL_LANE_BULK ? conn->bulk->seen + 1 : conn->channel.rx[lane].pos + 1;
     conn->blocked[lane] = (uint8_t)why;
     ep->credit.starved_before |= why == RNL_BLOCKED_MEMORY;
     rnl_ep_set_sole(ep);

@@ -50,6 +50,10 @@ static bool idle(struct rnl_endpoint *ep)
             if (conn->blocked[lane] || rnl_stream_in(conn, lane)->state != RNL_STREAM_FREE)
                 return false;
         }
+        if (conn->blocked[RNL_LANE_BULK] == RNL_BLOCKED_HANDLER)
+            ep->close.discard = 1;
+        if (conn->parked || (conn->bulk && conn->bulk->in.state != RNL_STREAM_FREE))
+            return false;
         rnl_ep_advertise(ep, conn);
         if (!all_read(ep, conn))
             return false;
@@ -60,8 +64,9 @@ static bool idle(struct rnl_endpoint *ep)
 static bool lacks_memory(const struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; ep->credit.starved_before && i < ep->poll.connected; i++) /* asked often, and peers are many */
-        if (ep->fast.conns[i]->blocked[0] == RNL_BLOCKED_MEMORY || ep->fast.conns[i]->blocked[1] == RNL_BLOCKED_MEMORY)
-            return true;
+        for (unsigned lane = 0; lane < RNL_HEADS; lane++)
+            if (ep->fast.conns[i]->blocked[lane] == RNL_BLOCKED_MEMORY)
+                return true;
     return false;
 }
 
@@ -133,8 +138,10 @@ static void abandon(struct rnl_endpoint *ep, int posts)
         struct rnl_conn *conn = ep->peer[i].conn;
         for (unsigned lane = 0; conn && lane < 2; lane++)
             rnl_stream_fail(ep, rnl_stream_in(conn, lane), RNL_ERR_JOB);
-        if (conn)
-            rnl_stream_fail_posts(ep, conn, posts);
+        if (!conn)
+            continue;
+        rnl_stream_fail_bulk(ep, conn, RNL_ERR_JOB);
+        rnl_stream_fail_posts(ep, conn, posts);
     }
     if (ep->work.calls)
         (void)rnl_stream_run_callbacks(ep);

@@ -29,7 +29,8 @@ RNL_INLINE bool rnl_stream_take_eager(struct rnl_endpoint *ep, struct rnl_conn *
     struct rnl_stream *s = rnl_stream_in(conn, 0);
     unsigned id = RNL_HEADER_HANDLER(h);
     if (e->flags != (RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) || e->reply_max ||
-        e->published != e->bound || e->bound > RNL_EAGER || id >= ep->fast.handlers || s->state != RNL_STREAM_FREE)
+        e->published != e->bound || e->bound > RNL_EAGER || id >= ep->fast.handlers || s->state != RNL_STREAM_FREE ||
+        conn->parked)
         return false;
     const struct rnl_handler *entry = &ep->fast.handler[id];
     if (!entry->stream)

@@ -53,10 +53,10 @@ static bool begin_reassembly(struct rnl_endpoint *ep, struct rnl_stream *s)
 
 /* Takes in the first cell of a message in extents. Returns 1 = its handler runs, or will; 0 = blocked; negative =
  * broken. */
-static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, const struct rnl_extent *e,
+static int open_message(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned lane, const struct rnl_extent *e,
                         unsigned id, struct rnl_poll_ctx *t)
 {
-    struct rnl_stream *s = rnl_stream_in(conn, lane);
+    struct rnl_conn *conn = s->conn;
     const struct rnl_handler *h = rnl_stream_handler_of(ep, id);
     if (s->state != RNL_STREAM_FREE || e->bound < e->published)
         return rnl_ep_broken(ep, conn, "a message begun inside another, or longer than its bound");
@@ -66,7 +66,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     int ready = rnl_stream_reply_ready(ep, conn, lane, may_be_too_long && !e->reply_max ? 1 : e->reply_max);
     if (ready <= 0)
         return ready;
-    rnl_stream_setup(s, rnl_rx_bulk_at(&conn->channel.rx[lane], e->start), e->published, id, e->reply_max);
+    rnl_stream_setup(s, rnl_rx_bulk_at(&conn->channel.rx[s->lane], e->start), e->published, id, e->reply_max);
     s->start = e->start;
     s->reserved = e->reserved;
     s->published = e->published;
@@ -99,12 +99,22 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     return (int)rnl_stream_block(ep, conn, lane, status == RNL_NO_ROOM ? RNL_BLOCKED_STACK : RNL_BLOCKED_MEMORY);
 }
 
-/* Feeds the handler of the open message after bytes were added, gives room back, and ends the message if it is
- * complete. */
-static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, struct rnl_poll_ctx *t)
+/* The open message goes on in that extent. */
+static void add_extent(struct rnl_stream *s, const struct rnl_extent *e)
 {
-    struct rnl_stream *s = rnl_stream_in(conn, lane);
-    struct rnl_rx *r = &conn->channel.rx[lane];
+    s->before += s->published;
+    s->start = e->start;
+    s->reserved = e->reserved;
+    s->published = e->published;
+    s->at = s->base = (unsigned char *)(uintptr_t)rnl_rx_bulk_at(&s->conn->channel.rx[s->lane], e->start);
+    s->end = s->at + e->published;
+    s->closed = (e->flags & RNL_EXTENT_CLOSED) != 0;
+    s->last = (e->flags & RNL_EXTENT_LAST) != 0;
+}
+
+/* Feeds the handler of the open message after bytes were added. */
+static void feed(struct rnl_endpoint *ep, struct rnl_stream *s, struct rnl_poll_ctx *t)
+{
     rnl_stream_resume(ep, s);
     if (rnl_ep_forked(ep))
         return;
@@ -113,6 +123,19 @@ static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lan
         s->state = RNL_STREAM_FREE;
         s->at = s->end;
     }
+}
+
+static void end_if_last(struct rnl_stream *s)
+{
+    if (s->last && s->state != RNL_STREAM_SUSPENDED && s->state != RNL_STREAM_RUNNING)
+        s->state = RNL_STREAM_FREE;
+}
+
+/* Feeds the handler, gives room back, and ends the message if it is complete. */
+static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, struct rnl_poll_ctx *t)
+{
+    struct rnl_stream *s = rnl_stream_in(conn, lane);
+    feed(ep, s, t);
     if (rnl_ep_forked(ep) || conn->gone)
         return;
     /* What was taken can be overwritten; a prefix that waits in place cannot. */
@@ -121,9 +144,53 @@ static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lan
         done = s->start + ((s->published + 63u) & ~63u);
     else
         done &= ~(uint64_t)63;
-    rnl_rx_bulk_done(r, done);
-    if (s->last && s->state != RNL_STREAM_SUSPENDED && s->state != RNL_STREAM_RUNNING)
-        s->state = RNL_STREAM_FREE;
+    rnl_stream_bulk_done(conn, lane, done);
+    end_if_last(s);
+}
+
+/* Whether lane 1 has a cell to say that a message was too long, besides what is reserved for the reply of the handler
+ * that runs. */
+static bool rejection_fits(struct rnl_conn *conn)
+{
+    const struct rnl_stream *s = rnl_stream_in(conn, 0);
+    struct rnl_tx *t = &conn->channel.tx[1];
+    uint32_t reply = s->state != RNL_STREAM_FREE && !s->replied ? s->reply_max : 0;
+    return rnl_stream_reply_fits(conn, reply > RNL_CELL_PAYLOAD ? reply + RNL_CELL_BYTES : 1) == 1 &&
+           (rnl_tx_refresh(t, NULL, NULL), RNL_CELL_START(t->pos) + 8 < t->stop);
+}
+
+int rnl_stream_take_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_extent *e, unsigned id,
+                          struct rnl_poll_ctx *t)
+{
+    struct rnl_stream *s = &conn->bulk->in;
+    if (e->flags & RNL_EXTENT_FIRST) {
+        int opened = open_message(ep, s, RNL_LANE_BULK, e, id, t);
+        if (opened <= 0 || rnl_ep_forked(ep))
+            return opened;
+    } else {
+        if (s->state == RNL_STREAM_FREE || s->last || s->at != s->end)
+            return rnl_ep_broken(ep, conn, "a chunk of no message");
+        if (e->flags & RNL_EXTENT_ABORT) {
+            ep->c->aborted_received++;
+            rnl_stream_fail(ep, s, RNL_ERR_ABORTED);
+            return 1;
+        }
+        if (s->before + s->published + e->published > s->bound)
+            return rnl_ep_broken(ep, conn, "a message longer than its bound");
+        if (s->bound > RNL_WHOLE_MAX && s->h.whole && e->flags & RNL_EXTENT_LAST && !rejection_fits(conn))
+            return 0; /* looked at again: replies never wait for long */
+        add_extent(s, e);
+    }
+    ep->c->bytes_received += e->published;
+    t->bytes += e->published;
+    feed(ep, s, t);
+    if (rnl_ep_forked(ep))
+        return 1;
+    if (s->last)
+        ep->c->bulk_received++;
+    s->at = s->end; /* a handler that waits has taken all */
+    end_if_last(s);
+    return 1;
 }
 
 /* A message waits for a stack until it is whole OR a stack is free, since its sender may wait for a reply to its first
@@ -152,11 +219,13 @@ unsigned rnl_stream_start_waiting(struct rnl_endpoint *ep, struct rnl_poll_ctx *
     return started;
 }
 
-/* Checks that LAST implies CLOSED, and ABORT implies both (see ring.h). */
+/* Checks that LAST and BULK imply CLOSED, and ABORT implies LAST (see cell.h). */
 static bool flags_valid(unsigned lane, uint32_t flags)
 {
     const uint32_t end = RNL_EXTENT_LAST | RNL_EXTENT_CLOSED;
     if (flags & RNL_EXTENT_ABORT && ((flags & end) != end || flags & RNL_EXTENT_FIRST || lane != 0))
+        return false;
+    if (flags & RNL_EXTENT_BULK && (lane != 0 || !(flags & RNL_EXTENT_CLOSED)))
         return false;
     return !(flags & RNL_EXTENT_LAST) || flags & RNL_EXTENT_CLOSED;
 }
@@ -168,7 +237,7 @@ static unsigned take_abort(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_h
     ep->c->aborted_received++;
     rnl_rx_read(r, h, 1);
     rnl_rx_leave(r);
-    rnl_rx_bulk_done(r, done);
+    rnl_stream_bulk_done(conn, 0, done);
     rnl_stream_fail(ep, rnl_stream_in(conn, 0), RNL_ERR_ABORTED);
     return 1;
 }
@@ -186,8 +255,20 @@ unsigned rnl_stream_take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, 
         goto broken;
     if (lane == 0 && !conn->self && rnl_stream_take_eager(ep, conn, h, &e, t))
         return 1;
+    if (e.flags & RNL_EXTENT_BULK) {
+        if (s->state != RNL_STREAM_FREE && (!s->closed || s->at != s->end))
+            goto broken;
+        int parked = rnl_stream_park(ep, conn, &e, RNL_HEADER_HANDLER(h));
+        if (parked < 0)
+            return rnl_stream_block(ep, conn, 0, parked == RNL_NO_ROOM ? RNL_BLOCKED_PARKED : RNL_BLOCKED_MEMORY);
+        r->bulk_next = e.start + ((e.published + 63u) & ~63u);
+        rnl_ep_extent_taken(ep, conn);
+        rnl_rx_read(r, h, 1);
+        rnl_rx_leave(r);
+        return 1;
+    }
     if (e.flags & RNL_EXTENT_FIRST) {
-        int opened = open_message(ep, conn, lane, &e, RNL_HEADER_HANDLER(h), t);
+        int opened = open_message(ep, s, lane, &e, RNL_HEADER_HANDLER(h), t);
         if (rnl_ep_forked(ep))
             return 1;
         if (opened <= 0)
@@ -199,17 +280,9 @@ unsigned rnl_stream_take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, 
             r->bulk_next = e.start;
             return take_abort(ep, conn, h, e.start);
         }
-        uint64_t before = s->before + s->published;
-        if (before + e.published > s->bound)
+        if (s->before + s->published + e.published > s->bound)
             goto broken;
-        s->before = before;
-        s->start = e.start;
-        s->reserved = e.reserved;
-        s->published = e.published;
-        s->at = s->base = (unsigned char *)(uintptr_t)rnl_rx_bulk_at(r, e.start);
-        s->end = s->at + e.published;
-        s->closed = (e.flags & RNL_EXTENT_CLOSED) != 0;
-        s->last = (e.flags & RNL_EXTENT_LAST) != 0;
+        add_extent(s, &e);
     }
     r->bulk_next = e.start + (((e.flags & RNL_EXTENT_CLOSED ? e.published : e.reserved) + 63u) & ~63u);
     ep->c->extents_received++;
@@ -237,8 +310,9 @@ unsigned rnl_stream_take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, 
         goto broken;
     rnl_rx_load(&p, rnl_rx_payload(r, h), sizeof p);
     if (s->state == RNL_STREAM_FREE || s->closed || s->last || p.published < s->published ||
-        p.published > s->reserved || p.flags & ~(uint32_t)RNL_EXTENT_FLAGS || p.flags & RNL_EXTENT_FIRST ||
-        !flags_valid(lane, p.flags) || s->before + p.published > s->bound)
+        p.published > s->reserved || p.flags & ~(uint32_t)RNL_EXTENT_FLAGS ||
+        p.flags & (RNL_EXTENT_FIRST | RNL_EXTENT_BULK) || !flags_valid(lane, p.flags) ||
+        s->before + p.published > s->bound)
         goto broken;
     if (p.flags & RNL_EXTENT_ABORT) {
         if (p.published != s->published)

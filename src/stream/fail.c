@@ -37,13 +37,25 @@ void rnl_stream_fail(struct rnl_endpoint *ep, struct rnl_stream *s, int why)
     }
     s->at = s->end = s->base = NULL;
     s->state = RNL_STREAM_FREE;
-    ep->c->stacks_in_use = rnl_coro_in_use(ep->coros);
+    rnl_stream_count_stacks(ep);
+}
+
+void rnl_stream_fail_bulk(struct rnl_endpoint *ep, struct rnl_conn *conn, int why)
+{
+    if (!conn->bulk)
+        return;
+    conn->parked = 0;
+    conn->blocked[RNL_LANE_BULK] = RNL_BLOCKED_NOT;
+    rnl_ep_set_sole(ep);
+    rnl_stream_fail(ep, &conn->bulk->in, why);
 }
 
 void rnl_stream_gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     for (unsigned lane = 0; lane < 2; lane++)
         rnl_stream_fail(ep, rnl_stream_in(conn, lane), RNL_ERR_PEER_DEAD);
+    if (!rnl_ep_forked(ep))
+        rnl_stream_fail_bulk(ep, conn, RNL_ERR_PEER_DEAD);
     if (rnl_ep_forked(ep))
         return;
     if (rnl_stream_out(conn)->state == RNL_STREAM_ABORTING)

@@ -123,7 +123,7 @@ void rnl_stream_closed(struct rnl_stream *s)
     s->conn->wants_room = 0;
     s->ep->work.open_streams--; /* the stream was promoted before */
     rnl_ep_set_fast(s->ep);
-    if (s->conn->post_first || (s->conn->waits && s->ep->flags & RNL_SHARED))
+    if (s->conn->post_first || s->conn->bulk_posts || (s->conn->waits && s->ep->flags & RNL_SHARED))
         rnl_ep_look_again(s->ep); /* what was queued behind it can go, or the begin of another thread */
 }
 

@@ -19,13 +19,13 @@ struct rnl_post {
     struct rnl_endpoint *ep;
     struct rnl_conn *conn; /* NULL = it has ended */
     struct rnl_message begin;
-    struct rnl_stream *stream; /* NULL = not begun */
+    bool bulk;                 /* of the bulk lane */
+    struct rnl_stream *stream; /* lane 0: NULL = not begun */
     uint64_t charge;           /* bytes of the queue's budget until it is reported, with its own memory */
     void (*done)(void *arg, int status);
     void *arg;
     int status;
-    unsigned piece, count;
-    size_t offset;
+    struct rnl_cursor at;
     struct rnl_buffer pieces[];
 };
 
@@ -144,15 +144,15 @@ static int send_some(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_
         if (status < 0)
             return status;
     }
-    for (; p->piece < p->count; p->piece++, p->offset = 0) {
-        const struct rnl_buffer *piece = &p->pieces[p->piece];
-        int64_t took = rnl_stream_put(p->stream, (const char *)piece->buf + p->offset, piece->n - p->offset);
+    for (struct rnl_cursor *at = &p->at; at->piece < at->count; at->piece++, at->offset = 0) {
+        const struct rnl_buffer *piece = &at->pieces[at->piece];
+        int64_t took = rnl_stream_put(p->stream, (const char *)piece->buf + at->offset, piece->n - at->offset);
         if (took < 0) {
             rnl_stream_abort(p->stream); /* ended, it would be taken for a whole one */
             return (int)took;
         }
-        p->offset += (size_t)took;
-        if (p->offset < piece->n)
+        at->offset += (size_t)took;
+        if (at->offset < piece->n)
             return RNL_NO_ROOM;
     }
     return rnl_stream_try_end(p->stream);
@@ -160,6 +160,8 @@ static int send_some(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_
 
 static int advance(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
 {
+    if (p->bulk)
+        return rnl_stream_bulk_send(ep, conn, p->begin.handler, &p->at);
     int status = send_some(ep, conn, p);
     if (status != RNL_NO_ROOM)
         conn->post_sending = 0;
@@ -173,15 +175,57 @@ static void finish(struct rnl_endpoint *ep, struct rnl_post *p, int status)
     note_done(ep, p, status);
 }
 
-static struct rnl_post *shift(struct rnl_conn *conn)
+/* The two queues of a connection: lane 0 and the bulk lane. */
+static struct rnl_post **queue_of(struct rnl_conn *conn, bool bulk)
 {
-    struct rnl_post *p = conn->post_first;
-    conn->post_first = p->next;
-    if (!conn->post_first) {
-        conn->post_last = &conn->post_first;
+    return bulk ? &conn->bulk->post_first : &conn->post_first;
+}
+static struct rnl_post ***end_of(struct rnl_conn *conn, bool bulk)
+{
+    return bulk ? &conn->bulk->post_last : &conn->post_last;
+}
+
+/* Notes whether posts wait, after a change of their queue. */
+static void set_waiting(struct rnl_conn *conn, bool bulk)
+{
+    if (bulk)
+        conn->bulk_posts = conn->bulk->post_first || conn->bulk->aborting;
+    else if (conn->post_first)
+        rnl_conn_shut(conn, RNL_SHUT_POSTS);
+    else
         conn->shut &= (uint8_t)~RNL_SHUT_POSTS;
+}
+
+static void append(struct rnl_conn *conn, struct rnl_post *p)
+{
+    struct rnl_post ***last = end_of(conn, p->bulk);
+    **last = p;
+    *last = &p->next;
+    set_waiting(conn, p->bulk);
+}
+
+static void take_out(struct rnl_conn *conn, struct rnl_post *p)
+{
+    struct rnl_post **at = queue_of(conn, p->bulk);
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    if (!p->next)
+        *end_of(conn, p->bulk) = at;
+    set_waiting(conn, p->bulk);
+}
+
+static unsigned send_queue(struct rnl_endpoint *ep, struct rnl_conn *conn, bool bulk)
+{
+    unsigned sent = 0;
+    for (struct rnl_post *p; (p = *queue_of(conn, bulk)) && !conn->dying; sent++) {
+        int status = advance(ep, conn, p);
+        if (status == RNL_NO_ROOM)
+            break;
+        take_out(conn, p);
+        finish(ep, p, status);
     }
-    return p;
+    return sent;
 }
 
 unsigned rnl_stream_send_posts(struct rnl_endpoint *ep)
@@ -189,42 +233,66 @@ unsigned rnl_stream_send_posts(struct rnl_endpoint *ep)
     unsigned sent = 0;
     for (uint32_t i = 0; ep->work.posts && i < ep->poll.connected; i++) {
         struct rnl_conn *conn = ep->fast.conns[i];
-        while (conn->post_first && !conn->dying) {
-            int status = advance(ep, conn, conn->post_first);
-            if (status == RNL_NO_ROOM)
-                break;
-            finish(ep, shift(conn), status);
-            sent++;
-        }
+        sent += send_queue(ep, conn, false);
+        if (RNL_LIKELY(!conn->bulk_posts))
+            continue;
+        if (!conn->dying)
+            (void)rnl_stream_bulk_aborts(ep, conn);
+        sent += send_queue(ep, conn, true);
+        set_waiting(conn, true);
     }
     return sent;
 }
 
-void rnl_stream_fail_posts(struct rnl_endpoint *ep, struct rnl_conn *conn, int status)
+/* Gives up what was sent of a post that is not in its queue any more. */
+static void give_up(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
 {
-    while (conn->post_first) {
-        struct rnl_post *p = shift(conn);
-        if (p->stream)
-            rnl_stream_abort(p->stream);
+    if (p->bulk && p->at.sent != UINT64_MAX) {
+        rnl_stream_bulk_abort(ep, conn, p->begin.handler);
+        set_waiting(conn, true);
+    } else if (p->stream) {
         conn->post_sending = 0;
+        rnl_stream_abort(p->stream);
+    }
+}
+
+static void fail_queue(struct rnl_endpoint *ep, struct rnl_conn *conn, bool bulk, int status)
+{
+    for (struct rnl_post *p; (p = *queue_of(conn, bulk));) {
+        take_out(conn, p);
+        give_up(ep, conn, p);
         finish(ep, p, status);
     }
 }
 
+void rnl_stream_fail_posts(struct rnl_endpoint *ep, struct rnl_conn *conn, int status)
+{
+    fail_queue(ep, conn, false, status);
+    if (!conn->bulk)
+        return;
+    fail_queue(ep, conn, true, status);
+    if (conn->bulk->aborting) { /* nobody is left to hear of it */
+        conn->bulk->aborting = 0;
+        ep->work.posts--;
+    }
+    set_waiting(conn, true);
+}
+
 /* Makes a post whose own memory, and the bytes of its pieces unless the caller holds those anyway, fit the budget. */
 static int new_post(struct rnl_endpoint *ep, const struct rnl_message *b, const struct rnl_buffer *pieces,
-                    unsigned count, size_t bytes, struct rnl_post **out)
+                    unsigned count, size_t bytes, bool held, struct rnl_post **out)
 {
-    size_t own = sizeof(struct rnl_post) + count * sizeof *pieces;
+    size_t own = sizeof(struct rnl_post) + count * sizeof *pieces, charge = held ? 0 : bytes;
     if (ep->credit.post_bytes &&
-        bytes + own >
+        charge + own >
             RNL_POST_BUDGET - (ep->credit.post_bytes < RNL_POST_BUDGET ? ep->credit.post_bytes : RNL_POST_BUDGET))
         return rnl_fail(RNL_NO_ROOM, "%llu bytes are queued already; the limit is %d: extract or wait, then send again",
                         (unsigned long long)ep->credit.post_bytes, RNL_POST_BUDGET);
     struct rnl_post *p = malloc(own);
     if (!p)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to queue a message of %u pieces", count);
-    *p = (struct rnl_post){.ep = ep, .begin = *b, .charge = bytes + own, .count = count};
+    *p = (struct rnl_post){
+        .ep = ep, .begin = *b, .charge = charge + own, .at = {p->pieces, 0, count, 0, UINT64_MAX, bytes}};
     if (count)
         memcpy(p->pieces, pieces, count * sizeof *pieces);
     ep->credit.post_bytes += p->charge;
@@ -232,12 +300,15 @@ static int new_post(struct rnl_endpoint *ep, const struct rnl_message *b, const 
     return 0;
 }
 
-static int post(struct rnl_endpoint *ep, const struct rnl_message *b, const struct rnl_buffer *pieces, unsigned count,
-                void (*done)(void *arg, int status), void *arg, struct rnl_post **held)
+static int post(struct rnl_endpoint *ep, const struct rnl_message *message, const struct rnl_buffer *pieces,
+                unsigned count, void (*done)(void *arg, int status), void *arg, struct rnl_post **held)
 {
     struct rnl_conn *conn;
     struct rnl_post *p = NULL;
     size_t bytes = 0;
+    const bool bulk = (message->flags & RNL_BULK) != 0;
+    struct rnl_message copy = *message, *b = &copy;
+    b->flags &= ~(unsigned)RNL_BULK;
     for (unsigned i = 0; i < count; i++) {
         if (pieces[i].n > b->bound - bytes)
             return rnl_fail(RNL_ERR_PAST_END, "piece %u is %zu bytes, with %zu before it: more than the bound of %zu",
@@ -246,24 +317,29 @@ static int post(struct rnl_endpoint *ep, const struct rnl_message *b, const stru
     }
     if (ep->close.closing == RNL_CLOSED)
         return rnl_fail(RNL_ERR_CLOSED, "the endpoint is being closed: nothing can be posted any more");
+    if (bulk && b->answer)
+        return rnl_fail(RNL_ERR_ARG, "a message of the bulk lane causes no reply: post it without RNL_BULK");
     int status = rnl_stream_check_begin(ep, b);
     if (status == 0)
         status = rnl_ep_connect_soon(ep, b->peer, &conn);
+    if (status == 0 && bulk)
+        status = rnl_stream_bulk_open(ep, conn);
     if (status < 0)
         return status;
     if (conn->shut & RNL_SHUT_DEAD)
         return rnl_ep_gone(ep, b->peer);
-    status = new_post(ep, b, pieces, count, held ? 0 : bytes, &p);
+    status = new_post(ep, b, pieces, count, bytes, held != NULL, &p);
     if (status < 0)
         return status;
     p->conn = conn;
+    p->bulk = bulk;
     p->done = done;
     p->arg = arg;
     if (held)
         *held = p;
     ep->work.posts++;
     rnl_ep_set_pending(ep);
-    if (!conn->post_first) {
+    if (!*queue_of(conn, bulk)) {
         status = advance(ep, conn, p);
         if (status != RNL_NO_ROOM) {
             finish(ep, p, status);
@@ -272,9 +348,7 @@ static int post(struct rnl_endpoint *ep, const struct rnl_message *b, const stru
         }
     }
     ep->c->posts_queued++;
-    *conn->post_last = p;
-    conn->post_last = &p->next;
-    rnl_conn_shut(conn, RNL_SHUT_POSTS);
+    append(conn, p);
     rnl_ep_look_again(ep); /* sleepers have to arm for room, too */
     return 0;
 }
@@ -301,22 +375,11 @@ int rnl_post_held(rnl_endpoint *ep, const struct rnl_message *b, const struct rn
     return status;
 }
 
-/* Takes the post out of its peer's queue. What was sent of it is given up. */
 static void withdraw(struct rnl_endpoint *ep, struct rnl_post *p)
 {
     struct rnl_conn *conn = p->conn;
-    struct rnl_post **at = &conn->post_first;
-    while (*at != p)
-        at = &(*at)->next;
-    *at = p->next;
-    if (!p->next)
-        conn->post_last = at;
-    if (!conn->post_first)
-        conn->shut &= (uint8_t)~RNL_SHUT_POSTS;
-    if (p->stream) {
-        conn->post_sending = 0;
-        rnl_stream_abort(p->stream);
-    }
+    take_out(conn, p);
+    give_up(ep, conn, p);
     finish(ep, p, RNL_ERR_ABORTED);
     rnl_ep_look_again(ep); /* an extract has it to report, and those behind it may go */
 }

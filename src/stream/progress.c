@@ -10,8 +10,9 @@
 #include <errno.h>
 
 enum {
-    MANY = 12,  /* messages at once after which more may come soon, whose replies share a datagram with theirs */
-    ENOUGH = 64 /* messages at once after which the other side is to have something to do */
+    MANY = 12,   /* messages at once after which more may come soon, whose replies share a datagram with theirs */
+    ENOUGH = 64, /* messages at once after which the other side is to have something to do */
+    CHUNKS = 2 * RNL_BULK_AHEAD /* of the bulk lane of one peer that an extract takes in */
 };
 
 static RNL_NOINLINE void take_replies(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_poll_ctx *t)
@@ -48,6 +49,58 @@ static void drain(struct rnl_endpoint *ep)
     }
 }
 
+/* Takes in the first parked chunk. Returns false if it has to wait, or nothing more is to be taken of conn. */
+static bool take_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_poll_ctx *t)
+{
+    struct rnl_bulk_lane *b = conn->bulk;
+    const struct rnl_extent e = b->parked[b->parked_first];
+    if (conn->blocked[RNL_LANE_BULK]) {
+        conn->blocked[RNL_LANE_BULK] = RNL_BLOCKED_NOT;
+        rnl_ep_set_sole(ep);
+    }
+    int taken = rnl_stream_take_chunk(ep, conn, &e, b->handler[b->parked_first], t);
+    if (rnl_ep_forked(ep)) {
+        t->quit = 1;
+        return false;
+    }
+    if (ep->work.quit) {
+        ep->work.quit = 0;
+        t->quit = 1;
+    }
+    t->work_done += taken != 0;
+    if (taken > 0)
+        rnl_stream_unpark(ep, conn);
+    return taken > 0 && !conn->broken && !t->quit;
+}
+
+/* Takes in parked chunks, and lane 0 between two of them: all; or one if `first`, whose turn it is. */
+static RNL_NOINLINE void take_parked(struct rnl_endpoint *ep, struct rnl_conn *conn, bool first, struct rnl_poll_ctx *t)
+{
+    struct rnl_bulk_lane *b = conn->bulk;
+    const uint8_t turn = b->turn;
+    if (first && turn != RNL_BULK_NEXT)
+        return;
+    b->turn = RNL_BULK_AFTER;
+    for (unsigned i = 0; conn->parked && i < CHUNKS; i++) {
+        if (t->bytes >= t->max) {
+            if (i == 0 && turn != RNL_BULK_SERVED)
+                b->turn = RNL_BULK_NEXT;
+            return;
+        }
+        if (!take_chunk(ep, conn, t))
+            return;
+        if (first) {
+            b->turn = RNL_BULK_SERVED;
+            return;
+        }
+        rnl_header h = t->bytes < t->max ? rnl_rx_peek(&conn->channel.rx[0]) : 0;
+        if (h)
+            rnl_stream_take(ep, conn, 0, h, t);
+        if (t->quit || conn->broken)
+            return;
+    }
+}
+
 /* Extracts from `left` peers, beginning with fast.conns[i]. */
 static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, struct rnl_poll_ctx *t)
 {
@@ -64,6 +117,11 @@ static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, str
         }
         if (RNL_UNLIKELY(t->bytes >= t->max))
             continue; /* replies of the others still come in */
+        if (RNL_UNLIKELY(conn->parked)) {
+            take_parked(ep, conn, true, t);
+            if (t->quit)
+                break;
+        }
         rnl_header h = rnl_rx_peek(r);
         if (h) {
             rnl_stream_take(ep, conn, 0, h, t);
@@ -75,6 +133,11 @@ static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, str
                     break;
                 }
             }
+        }
+        if (RNL_UNLIKELY(conn->parked)) {
+            take_parked(ep, conn, false, t);
+            if (t->quit)
+                break;
         }
         if (RNL_UNLIKELY(r->bulk_read != r->advertised_bulk))
             rnl_rx_advertise(r); /* a sender that must reserve much at once needs to know that all of it is free */

@@ -125,9 +125,28 @@ static const struct rnl_stream *enter_own_stack(const struct rnl_stream *s)
     return outer;
 }
 
+/* Returns the stacks that the handler may have, or NULL: no memory. A peer has one message open on its bulk lane, and
+ * there is a stack for each peer: so this lane never waits for what holds the stacks of lane 0. */
+static struct rnl_coro_pool *stacks_for(struct rnl_endpoint *ep, const struct rnl_stream *s)
+{
+    if (!s->bulk)
+        return ep->coros;
+    if (!ep->bulk_coros && rnl_coro_pool_new(ep->size, RNL_STACK_BYTES, &ep->bulk_coros) < 0)
+        ep->bulk_coros = NULL;
+    return ep->bulk_coros;
+}
+
+void rnl_stream_count_stacks(struct rnl_endpoint *ep)
+{
+    ep->c->stacks_in_use = rnl_coro_in_use(ep->coros) + (ep->bulk_coros ? rnl_coro_in_use(ep->bulk_coros) : 0);
+}
+
 int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h)
 {
     struct rnl_coro *co;
+    struct rnl_coro_pool *stacks = stacks_for(ep, s);
+    if (!stacks)
+        return RNL_ERR_NO_MEMORY;
     uint32_t before = ep->fast.in_handler;
     s->state = RNL_STREAM_RUNNING;
     s->h = *h;
@@ -141,7 +160,7 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     ep->fast.in_handler = 1u + s->lane;
     ep->work.running = s;
     const struct rnl_stream *outer = enter_own_stack(s);
-    int status = rnl_coro_start(ep->coros, entry, s, &co);
+    int status = rnl_coro_start(stacks, entry, s, &co);
     rnl_stream_on_own_stack = outer;
     ep->work.running = NULL;
     ep->fast.in_handler = before;
@@ -158,7 +177,7 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     } else {
         returned(ep, s);
     }
-    ep->c->stacks_in_use = rnl_coro_in_use(ep->coros);
+    rnl_stream_count_stacks(ep);
     return 0;
 }
 
@@ -180,7 +199,7 @@ static void resume(struct rnl_endpoint *ep, struct rnl_stream *s)
     ep->c->handlers_resumed++;
     if (!again)
         returned(ep, s);
-    ep->c->stacks_in_use = rnl_coro_in_use(ep->coros);
+    rnl_stream_count_stacks(ep);
 }
 
 void rnl_stream_resume(struct rnl_endpoint *ep, struct rnl_stream *s)

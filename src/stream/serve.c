@@ -50,6 +50,8 @@ static unsigned pass(struct rnl_endpoint *ep)
         for (unsigned lane = RNL_LANES; lane-- > 0 && !conn->broken && !rnl_ep_forked(ep);)
             if (lane == 0 || conn->lane1_polled)
                 serve_lane(ep, conn, lane, &t);
+        if (conn->parked && !conn->blocked[RNL_LANE_BULK])
+            (void)rnl_stream_leave_head(ep, conn, RNL_LANE_BULK);
     }
     if (rnl_ep_forked(ep))
         return 0;

@@ -93,6 +93,7 @@ struct rnl_stream {
     uint8_t too_long;     /* in, GATHER: longer than whole_max, so it is only counted */
     uint8_t piece_failed; /* out: a piece failed after a part of it had been taken */
     uint8_t ready;        /* in: enum rnl_kind of the messages that rx.expect describes, for which this is set up */
+    uint8_t bulk;         /* in: of the bulk lane */
     struct rnl_endpoint *ep;
     struct rnl_conn *conn;
     uint64_t bound;          /* bytes announced; in: not set for records of a cell */

@@ -7,6 +7,35 @@
 #include "endpoint/poll.h"
 #include "stream/stream.h"
 
+struct rnl_poll_ctx;
+
+enum { RNL_BULK_AHEAD = 16 /* chunks of the bulk lane that a peer has not taken in, at most */ };
+
+/* When an extract takes in what is parked: after lane 0. If its bytes are used up by then, the next one takes in a
+ * chunk before lane 0. */
+enum rnl_bulk_turn { RNL_BULK_AFTER = 0, RNL_BULK_NEXT, RNL_BULK_SERVED /* this extract has done so */ };
+
+/* The bulk lane of one connection (bulk.c); made when it is first used. */
+struct rnl_bulk_lane {
+    struct rnl_stream in; /* the open incoming message */
+    /* Chunks that were found in the ring and are not taken in: a queue, of conn->parked entries. */
+    struct rnl_extent parked[RNL_BULK_AHEAD];
+    uint16_t handler[RNL_BULK_AHEAD];
+    uint8_t parked_first;
+    uint8_t turn;  /* in: enum rnl_bulk_turn */
+    uint64_t seen; /* in: chunks taken in so far */
+    uint64_t done; /* in: the bulk area is done with up to here, but for what is parked */
+    /* Out: ends in the bulk area of the chunks that the peer has not taken in, as far as is known; a queue. */
+    struct {
+        uint64_t end;
+        uint32_t bytes;
+    } unread[RNL_BULK_AHEAD];
+    uint8_t unread_first, unread_count;
+    uint8_t aborting; /* out: a message was given up, and its receiver does not know yet */
+    uint16_t abort_handler;
+    struct rnl_post *post_first, **post_last; /* queued posts, in order */
+};
+
 /* ---- out.c ---- */
 
 /* Reserve bulk area for the open message: the first all `bytes`, the second as much of `left` as room and grant allow
@@ -80,6 +109,8 @@ RNL_INLINE bool rnl_stream_composing(const struct rnl_stream *s)
 /* Marks the open incoming message as never complete, because of `why`: its handler is resumed with that error, or
  * dropped. Collected bytes are freed. */
 void rnl_stream_fail(struct rnl_endpoint *ep, struct rnl_stream *s, int why);
+/* Drops what is parked, and marks the open message of the bulk lane, if conn has one, in the same way. */
+void rnl_stream_fail_bulk(struct rnl_endpoint *ep, struct rnl_conn *conn, int why);
 /* Frees the message's collecting buffer. */
 void rnl_stream_free_reassembly(struct rnl_endpoint *ep, struct rnl_stream *s);
 /* Fails everything that waits for a peer that is gone. */
@@ -124,6 +155,9 @@ unsigned rnl_stream_take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, 
                                 struct rnl_poll_ctx *t);
 unsigned rnl_stream_take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_header h,
                                 struct rnl_poll_ctx *t);
+/* Takes in a chunk of the bulk lane. Returns 1; 0 = blocked; negative = broken. */
+int rnl_stream_take_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_extent *e, unsigned id,
+                          struct rnl_poll_ctx *t);
 /* Starts handlers of messages that wait for a stack, while there are stacks. Returns how many. */
 unsigned rnl_stream_start_waiting(struct rnl_endpoint *ep, struct rnl_poll_ctx *t);
 
@@ -158,6 +192,8 @@ bool rnl_stream_run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const s
 void rnl_stream_reject_too_long(struct rnl_endpoint *ep, struct rnl_stream *s);
 /* Does what a handler's return value asks for. Returns true for RNL_QUIT. */
 bool rnl_stream_ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending);
+/* Counts the stacks in use. */
+void rnl_stream_count_stacks(struct rnl_endpoint *ep);
 /* Starts the handler on a coroutine. Returns 0, RNL_NO_ROOM (no stack is free) or RNL_ERR_NO_MEMORY. */
 int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
 /* Gives the bytes that have arrived, the end of the message, or the peer's death to the handler that waits. */
@@ -215,6 +251,39 @@ RNL_INLINE void rnl_stream_wake_sender(struct rnl_endpoint *ep, struct rnl_conn 
         r->wake_check_due = 0;
         rnl_ep_advertised(ep, conn);
     }
+}
+
+/* ---- bulk.c ---- */
+
+/* Where the next byte of a message lies that is gathered from pieces. */
+struct rnl_cursor {
+    const struct rnl_buffer *pieces;
+    unsigned piece, count;
+    size_t offset;
+    uint64_t sent, bytes; /* sent: of all bytes; UINT64_MAX = not begun */
+};
+/* Makes the bulk lane of conn, unless it is there. Returns 0 or RNL_ERR_NO_MEMORY. */
+int rnl_stream_bulk_open(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Sends what there is room for on the bulk lane. Returns 0 = all of it is sent, RNL_NO_ROOM, or an error. */
+int rnl_stream_bulk_send(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned handler, struct rnl_cursor *c);
+/* The message that is half sent is given up: its receiver drops it. Never waits. */
+void rnl_stream_bulk_abort(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned handler);
+/* Announces the abort that could not be announced. Returns 0 or RNL_NO_ROOM. */
+int rnl_stream_bulk_aborts(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Notes a chunk whose cell was found in the ring of lane 0. Returns 0; RNL_NO_ROOM = as many are parked as can be; or
+ * RNL_ERR_NO_MEMORY. */
+int rnl_stream_park(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_extent *e, unsigned id);
+/* The first parked chunk is done with, and so is the bulk area up to the next one. */
+void rnl_stream_unpark(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Marks the bulk area of a lane as read up to `to`; that of lane 0 once no chunk before that is parked. */
+RNL_INLINE void rnl_stream_bulk_done(struct rnl_conn *conn, unsigned lane, uint64_t to)
+{
+    if (RNL_UNLIKELY(conn->parked) && lane == 0) {
+        if (to > conn->bulk->done)
+            conn->bulk->done = to;
+        return;
+    }
+    rnl_rx_bulk_done(&conn->channel.rx[lane], to);
 }
 
 /* ---- post.c ---- */

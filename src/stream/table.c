@@ -19,7 +19,7 @@ static void conn_opened(struct rnl_endpoint *ep, struct rnl_conn *conn)
 static bool conn_receives(const struct rnl_conn *conn)
 {
     return rnl_stream_in(conn, 0)->state != RNL_STREAM_FREE || rnl_stream_in(conn, 1)->state != RNL_STREAM_FREE ||
-           conn->channel.tx[1].held_cells;
+           conn->channel.tx[1].held_cells || conn->parked || (conn->bulk && conn->bulk->in.state != RNL_STREAM_FREE);
 }
 
 static bool conn_sends(const struct rnl_conn *conn)

@@ -161,11 +161,13 @@ static enum outcome judge_extent(const struct world *w, const struct line *l, un
         (e.flags & RNL_EXTENT_ABORT &&
          ((e.flags & end) != end || e.flags & RNL_EXTENT_FIRST || l->lane != 0 || e.published)))
         return BROKEN;
+    if (e.flags & RNL_EXTENT_BULK && (l->lane != 0 || !(e.flags & RNL_EXTENT_CLOSED)))
+        return BROKEN;
     if (w->open || !(e.flags & RNL_EXTENT_FIRST) || e.bound < e.published)
         return BROKEN; /* the open extent is not closed: neither another message nor its own next extent may follow */
     if (!has_handler(id))
         return STUCK;
-    if (e.reply_max > RNL_REPLY_MAX || (e.reply_max && l->lane))
+    if (e.reply_max > RNL_REPLY_MAX || (e.reply_max && (l->lane || e.flags & RNL_EXTENT_BULK)))
         return BROKEN;
     return TAKEN; /* or STUCK: an answer may have to wait for room */
 }
@@ -176,7 +178,7 @@ static enum outcome judge_prefix(const struct world *w, const struct line *l)
     struct rnl_prefix p;
     memcpy(&p, l->payload, sizeof p);
     if (!w->open || l->lane != 0 || RNL_HEADER_LEN(l->head) != sizeof p || p.flags > RNL_EXTENT_FLAGS ||
-        p.flags & RNL_EXTENT_FIRST || p.published < PUBLISHED || p.published > RESERVED)
+        p.flags & (RNL_EXTENT_FIRST | RNL_EXTENT_BULK) || p.published < PUBLISHED || p.published > RESERVED)
         return BROKEN;
     if (p.flags & RNL_EXTENT_LAST && !(p.flags & RNL_EXTENT_CLOSED))
         return BROKEN;
@@ -242,7 +244,7 @@ static enum outcome found(const struct world *w, const struct line *l, uint64_t 
     const struct rnl_conn *conn = w->us->fast.conn[LIAR];
     if (w->us->peer[LIAR].reason == RNL_DEATH_BROKEN)
         return BROKEN;
-    if (conn->blocked[l->lane])
+    if (conn->blocked[l->lane] || conn->blocked[RNL_LANE_BULK])
         return STUCK;
     return conn->channel.rx[l->lane].pos > start ? TAKEN : UNSEEN;
 }

@@ -201,7 +201,7 @@ static void another_version_is_named_and_answered(void **state)
     while (link_of(0, 1)->failed == 0)
         assert_int_equal(hs_world_step(w, UINT64_MAX), 1);
     assert_int_equal(link_of(0, 1)->status, RNL_ERR_UNSUPPORTED);
-    assert_non_null(strstr(link_of(0, 1)->sentence, "rank 1 speaks version 7 of the packets, this process version 5"));
+    assert_non_null(strstr(link_of(0, 1)->sentence, "rank 1 speaks version 7 of the packets, this process version 6"));
     assert_true(w->sent <= before + 1); /* it wanted nothing and is not answered */
     w->flying_count = 0;
     for (bytes = 100; bytes <= HS_BYTES; bytes++) { /* one that does is, but by nothing longer */

@@ -30,6 +30,11 @@
  *     free; a longer one waits for a stack. Collected bytes leave the ring and stay on the grant.
  *  f  a program that waits inside a stream waits for that very stream's handler (HALF, FM_HALF), or for what a third
  *     program sends anyway (AWAIT).
+ *  The bulk lane (BULK): a post of 3 packets, which the library sends in any call. -DBULK_WAITS: not while a stream to
+ *  that peer is open. Its packets go through the ring of lane 0; the receiver takes them out of it at once and parks
+ *  them. A parked packet is on the grant, and what lane 0 had in the bulk area behind it stays on it, too (pinned), until
+ *  it is taken in. A packet goes only if as much of the grant as the lane then has stays free for lane 0. Its handler
+ *  has a stack of its own. -DBULK_MISSING: its handler is missing for ever, and lane 0 has to go on all the same.
  *  Lane-2 answers have room of their own on lane 1. KEEP withholds the grant down to one packet, not below; kept
  *  messages are freed by the program when it is in no call.
  *
@@ -83,6 +88,7 @@
 #define HOLD 8192      /* medium: its handler opens a stream to the third process at once, ends it on return */
 #define HOLD_OVERLAP 16384 /* both */
 #define DEFER 32768    /* short request, its handler may put the answer off */
+#define BULK 65536     /* a post on the bulk lane */
 #ifndef KINDS
 #define KINDS SHORT + REQUEST + FORWARD + MEDIUM + LONG + LONG_REQUEST + HALF
 #endif
@@ -96,6 +102,7 @@
 #define KEEPS 128
 #define HOLDS 256
 #define DEFERS 1024
+#define IS_BULK 2048
 #define PASSING 512    /* whole, between the packets of an open message */
 #define LEFT(x) ((x) & 3)
 #define HAS(x, flag) (((x) & (flag)) != 0)
@@ -132,6 +139,14 @@ bit got[ALL];        /* an answer to one, on lane 1 */
 byte later[ALL];
 byte later_answer[ALL];
 
+/* The bulk lane, p to q. */
+byte posts[ALL];     /* that p's library has not sent whole */
+byte bulk_sent[ALL]; /* packets of the first of them that it has sent */
+byte bulk_ring[ALL]; /* packets in the ring of lane 0 */
+byte parked[ALL];
+byte pinned[ALL];    /* packets of lane 0 behind them, received */
+byte bulk_got[ALL];  /* packets of the open message that q has taken in */
+
 byte stacks[NP];
 bit answered[NP];    /* the message a program waits for is here */
 bit served[NP];      /* the get is done */
@@ -139,7 +154,31 @@ bit finished[NP];    /* the program has sent all it had to */
 
 #define ROOM(p, q)                                                                                                     \
     (count[IX(p, q)] + promised[IX(p, q)] < RING &&                                                                    \
-     count[IX(p, q)] + promised[IX(p, q)] + collected[IX(p, q)] + kept[IX(p, q)] < GRANT)
+     ON_GRANT(p, q) < GRANT)
+#define ON_GRANT(p, q)                                                                                                 \
+    (count[IX(p, q)] + promised[IX(p, q)] + collected[IX(p, q)] + kept[IX(p, q)] + parked[IX(p, q)] + pinned[IX(p, q)])
+#ifdef BUG_BULK_TAKES_ALL
+#define BULK_ROOM(q) ROOM(me, q)
+#else
+#define BULK_ROOM(q) (ROOM(me, q) && GRANT - ON_GRANT(me, q) - 1 >= bulk_ring[IX(me, q)] + parked[IX(me, q)] + 1)
+#endif
+#ifdef BULK_WAITS
+#define BULK_MAY(q) (!open[IX(me, q)])
+#else
+#define BULK_MAY(q) true
+#endif
+#ifdef BULK_MISSING
+#define BULK_TAKEN false
+#else
+#define BULK_TAKEN true
+#endif
+#ifdef BUG_BULK_SHARES_STACKS
+#define BULK_STACK(p) (bulk_got[IX(p, me)] > 0 || stacks[me] > 0)
+#define BULK_STACKS 1
+#else
+#define BULK_STACK(p) true
+#define BULK_STACKS 0
+#endif
 #ifdef BUG_NO_STANDING_GRANT
 /* Lane 1 has what lane 0 leaves of one pool; lane 0 has its minimum of one packet. */
 #define POOL(p, q) (kept[IX(q, p)] + 1 + answers[IX(p, q)] + reserved[IX(p, q)] < GRANT)
@@ -186,6 +225,11 @@ inline put(q, what)
 }
 inline drop_first(p)
 {
+    if
+    :: parked[IX(p, me)] > 0 && !HAS(first[IX(p, me)], IS_BULK + PASSING) &&
+            (handler[IX(p, me)] != IDLE || LEFT(first[IX(p, me)]) > 1) -> pinned[IX(p, me)]++
+    :: else
+    fi;
 #if RING > 1
     first[IX(p, me)] = second[IX(p, me)];
     second[IX(p, me)] = 0;
@@ -369,13 +413,18 @@ inline handle_last(p)
 #define PASSES(p) HAS(first[IX(p, me)], PASSING)
 #define IS(p, state) (handler[IX(p, me)] == state)
 #define TAKE(p, guard, body) :: atomic { PEER(p) && HANDLERS && count[IX(p, me)] > 0 && guard -> peer = p; goto body }
+#define IN_BULK(p) HAS(first[IX(p, me)], IS_BULK)
 #define FROM(p)                                                                                                        \
-    TAKE(p, IS(p, IDLE) && LAST(p) && MAY_RUN(p, first[IX(p, me)]), run_whole)                                         \
-    TAKE(p, IS(p, IDLE) && !LAST(p) && stacks[me] > 0 && MAY_RUN(p, first[IX(p, me)]), start)                          \
-    TAKE(p, IS(p, IDLE) && !LAST(p) && stacks[me] == 0 && COLLECTABLE(p), collect_first)                               \
-    TAKE(p, IS(p, SUSPENDED) && TAKES(p) && !PASSES(p), resume)                                                        \
-    TAKE(p, IS(p, COLLECTING) && !LAST(p), collect)                                                                    \
-    TAKE(p, IS(p, COLLECTING) && LAST(p) && !PASSES(p) && MAY_RUN(p, incoming[IX(p, me)]), run_collected)              \
+    TAKE(p, IN_BULK(p), park)                                                                                          \
+    :: atomic { PEER(p) && HANDLERS && parked[IX(p, me)] > 0 && BULK_TAKEN && BULK_STACK(p) -> peer = p; goto take_bulk } \
+    FROM_LANE0(p)
+#define FROM_LANE0(p)                                                                                                  \
+    TAKE(p, !IN_BULK(p) && IS(p, IDLE) && LAST(p) && MAY_RUN(p, first[IX(p, me)]), run_whole)                                         \
+    TAKE(p, !IN_BULK(p) && IS(p, IDLE) && !LAST(p) && stacks[me] > 0 && MAY_RUN(p, first[IX(p, me)]), start)                          \
+    TAKE(p, !IN_BULK(p) && IS(p, IDLE) && !LAST(p) && stacks[me] == 0 && COLLECTABLE(p), collect_first)                               \
+    TAKE(p, !IN_BULK(p) && IS(p, SUSPENDED) && TAKES(p) && !PASSES(p), resume)                                                        \
+    TAKE(p, !IN_BULK(p) && IS(p, COLLECTING) && !LAST(p), collect)                                                                    \
+    TAKE(p, !IN_BULK(p) && IS(p, COLLECTING) && LAST(p) && !PASSES(p) && MAY_RUN(p, incoming[IX(p, me)]), run_collected)              \
     TAKE(p, !IS(p, IDLE) && PASSES(p), run_passing)                                                                    \
     :: atomic { PEER(p) && HANDLERS && IS(p, COLLECTING) && RECONSIDERS && stacks[me] > 0 &&                           \
             MAY_RUN(p, incoming[IX(p, me)]) -> peer = p; goto start_collected }                                        \
@@ -401,6 +450,8 @@ inline handle_last(p)
     BEGIN(q, ASK_WAIT, ANSWERED, 1, ASKED)                                                                             \
     BEGIN(q, GET, ANSWERED, 3, GETTING)                                                                                \
     BEGIN(q, DEFER, ANSWERED + DEFERS, 1, TOP)                                                                         \
+    :: atomic { PEER(q) && MAY(BULK) -> todo--; posts[IX(me, q)]++ }                                                   \
+    :: atomic { PEER(q) && !waits && posts[IX(me, q)] > 0 && BULK_MAY(q) && BULK_ROOM(q) -> peer = q; goto send_bulk } \
     :: atomic { PEER(q) && !waits && deferred[IX(me, q)] > 0 && finished[q] && count[IX(q, me)] == 0 ->                \
             answer_late(q) }                                                                                           \
     :: atomic { PEER(q) && SENDS_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                        \
@@ -505,6 +556,37 @@ end:
         send_whole:
             put(peer, now + WHOLE(peer)); peer = 0; now = 0 }
     :: atomic { false ->
+        send_bulk:
+            put(peer, IS_BULK + 1);
+            bulk_ring[IX(me, peer)]++;
+            bulk_sent[IX(me, peer)]++;
+            if
+            :: bulk_sent[IX(me, peer)] == 3 -> bulk_sent[IX(me, peer)] = 0; posts[IX(me, peer)]--
+            :: else
+            fi;
+            peer = 0 }
+    :: atomic { false ->
+        park:
+            drop_first(peer); bulk_ring[IX(peer, me)]--; parked[IX(peer, me)]++; peer = 0 }
+    :: atomic { false ->
+        take_bulk:
+            printf("%d: bulk from %d\n", me, peer);
+            if
+            :: bulk_got[IX(peer, me)] == 0 -> stacks[me] = stacks[me] - BULK_STACKS
+            :: else
+            fi;
+            parked[IX(peer, me)]--;
+            bulk_got[IX(peer, me)]++;
+            if
+            :: parked[IX(peer, me)] == 0 -> pinned[IX(peer, me)] = 0
+            :: else
+            fi;
+            if
+            :: bulk_got[IX(peer, me)] == 3 -> bulk_got[IX(peer, me)] = 0; stacks[me] = stacks[me] + BULK_STACKS
+            :: else
+            fi;
+            peer = 0 }
+    :: atomic { false ->
         run_whole: /* on the caller's stack */
             open_message(peer); handle_first(peer); handle_last(peer); peer = 0 }
     :: atomic { false ->
@@ -548,9 +630,14 @@ end:
 #else
 #define OWED_DONE(i) (owed[i] == 0)
 #endif
+#ifdef BULK_MISSING
+#define BULK_DONE(i) true /* it cannot be; lane 0 is what counts */
+#else
+#define BULK_DONE(i) (posts[i] == 0 && bulk_got[i] == 0 && parked[i] == 0 && pinned[i] == 0)
+#endif
 #define ONE_DONE(i)                                                                                                    \
     (count[i] == 0 && handler[i] == IDLE && collected[i] == 0 && kept[i] == 0 && answers[i] == 0 &&                    \
-     reserved[i] == 0 && deferred[i] == 0 && OWED_DONE(i) && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
+     reserved[i] == 0 && deferred[i] == 0 && OWED_DONE(i) && !get[i] && !got[i] && BULK_DONE(i) && later[i] == 0 && later_answer[i] == 0 && !open[i])
 
 init
 {

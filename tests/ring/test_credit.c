@@ -356,7 +356,7 @@ static void malformed_extents_are_refused(void **state)
         {.start = 640, .reserved = UINT32_MAX},            /* ... */
         {.start = 640, .reserved = 64, .published = 65},   /* more there than reserved */
         {.start = 640, .reserved = 0, .published = 1},     /* ... */
-        {.start = 640, .reserved = 64, .flags = 16},       /* unknown flags */
+        {.start = 640, .reserved = 64, .flags = 32},       /* unknown flags */
         {.start = 640, .reserved = 64, .flags = 1u << 31}, /* ... */
     };
     r->bulk_next = 640;

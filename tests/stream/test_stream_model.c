@@ -281,7 +281,7 @@ static void set_up(struct world *w)
     w->reserve_max = limits.reserve_max;
     for (unsigned i = 0; i < size; i++) {
         for (unsigned k = 0; k < size; k++) {
-            w->tail[i][k] = &w->head[i][k];
+            w->tail[i][k] = &w->head[i][k], w->tail[i][RANKS + k] = &w->head[i][RANKS + k];
             w->back_tail[i][k] = &w->back[i][k];
         }
         for (unsigned h = 1; h < H_END; h++)

@@ -44,13 +44,19 @@ size_t world_size(struct test_random *r, size_t max)
 
 /* ---- what is on its way ---- */
 
+/* The line in which messages for that handler of that rank come in order: each lane has one. */
+static unsigned line(unsigned rank, unsigned handler)
+{
+    return handler == H_BULK ? RANKS + rank : rank;
+}
+
 struct message *world_begun(struct world *w, const struct message *like)
 {
     struct message *m = world_alloc(w, sizeof *m);
     *m = *like;
     m->next = NULL;
-    *w->tail[m->src][m->dst] = m;
-    w->tail[m->src][m->dst] = &m->next;
+    *w->tail[m->src][line(m->dst, m->handler)] = m;
+    w->tail[m->src][line(m->dst, m->handler)] = &m->next;
     w->begun++;
     w->l.done++;
     if (m->handler == H_LATE && !w->late_registered[m->dst])
@@ -60,12 +66,12 @@ struct message *world_begun(struct world *w, const struct message *like)
 
 static void unlink_it(struct world *w, struct message *m)
 {
-    struct message **at = &w->head[m->src][m->dst];
+    struct message **at = &w->head[m->src][line(m->dst, m->handler)];
     while (*at != m)
         at = &(*at)->next;
     *at = m->next;
     if (!m->next)
-        w->tail[m->src][m->dst] = at;
+        w->tail[m->src][line(m->dst, m->handler)] = at;
     w->begun--;
 }
 
@@ -92,7 +98,7 @@ static int is_it(const struct message *m, const struct slot *at, rnl_stream *s)
 void world_settle(struct world *w)
 {
     for (unsigned src = 0; src < w->l.size; src++)
-        for (unsigned dst = 0; dst < w->l.size; dst++)
+        for (unsigned dst = 0; dst < LINES; dst++)
             while (w->head[src][dst] && w->head[src][dst]->aborted)
                 unlink_it(w, w->head[src][dst]);
 }
@@ -100,9 +106,10 @@ void world_settle(struct world *w)
 /* The handler of the next message of a pair starts; s is NULL for one of whole messages. */
 static struct message *starts(struct world *w, unsigned src, const struct slot *at, rnl_stream *s)
 {
-    while (w->head[src][at->rank] && w->head[src][at->rank]->aborted && !is_it(w->head[src][at->rank], at, s))
-        unlink_it(w, w->head[src][at->rank]);
-    struct message *m = w->head[src][at->rank], *before = w->all[src][at->rank];
+    const unsigned to = line(at->rank, at->handler);
+    while (w->head[src][to] && w->head[src][to]->aborted && !is_it(w->head[src][to], at, s))
+        unlink_it(w, w->head[src][to]);
+    struct message *m = w->head[src][to], *before = w->all[src][to];
     if (!m)
         world_wrong(w, "a message from %u to %u that nobody sent", src, at->rank);
     if (m->handler != at->handler)
@@ -111,10 +118,10 @@ static struct message *starts(struct world *w, unsigned src, const struct slot *
     if (before && !before->handled)
         world_wrong(w, "message %llx from %u to %u starts before %llx has ended", (unsigned long long)m->id, src,
                     at->rank, (unsigned long long)before->id);
-    w->head[src][at->rank] = m->next;
+    w->head[src][to] = m->next;
     if (!m->next)
-        w->tail[src][at->rank] = &w->head[src][at->rank];
-    w->all[src][at->rank] = m;
+        w->tail[src][to] = &w->head[src][to];
+    w->all[src][to] = m;
     m->started = 1;
     w->lane0_runs[at->rank]++;
     w->l.done++;
@@ -255,9 +262,18 @@ static void post_done(void *arg, int status)
     free(p->copy);
 }
 
-void world_post(struct world *w, const struct message *m, struct test_random *r)
+void world_post(struct world *w, const struct message *like, struct test_random *r)
 {
-    const struct rnl_message b = {.peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer};
+    struct message copy = *like, *m = &copy;
+    if (!m->answer && m->handler != H_LATE && m->id % 3 == 0) {
+        m->handler = H_BULK;
+        m->bound = m->length; /* what a post does not use is not announced */
+    }
+    const struct rnl_message b = {.peer = m->dst,
+                                  .handler = m->handler,
+                                  .bound = like->bound,
+                                  .answer = m->answer,
+                                  .flags = m->handler == H_BULK ? RNL_BULK : 0};
     struct rnl_buffer piece[5];
     unsigned pieces = 1 + test_random_below(r, 5);
     struct posted *p = world_alloc(w, sizeof *p);
@@ -272,14 +288,14 @@ void world_post(struct world *w, const struct message *m, struct test_random *r)
         at += n;
     }
     /* Its place in the order is now. */
-    struct message **tail = w->tail[m->src][m->dst];
+    struct message **tail = w->tail[m->src][line(m->dst, m->handler)];
     world_begun(w, m);
     w->posts++;
     int status = rnl_post(w->l.h.ep[m->src], &b, piece, pieces, post_done, p);
     p->in_post = 0;
     if (status == RNL_NO_ROOM) { /* the queue's budget: then it was never there */
         *tail = NULL;
-        w->tail[m->src][m->dst] = tail;
+        w->tail[m->src][line(m->dst, m->handler)] = tail;
         w->begun--;
         w->posts--;
         free(p->copy);

@@ -9,8 +9,8 @@
 #include "support/lockstep.h"
 #include "support/model.h"
 
-enum { RANKS = 4, KEPT_MAX = 24 };
-enum handler_id { H_STREAM = 1, H_WHOLE, H_PLACE, H_LATE, A_STREAM, A_WHOLE, H_END };
+enum { RANKS = 4, LINES = 2 * RANKS, KEPT_MAX = 24 };
+enum handler_id { H_STREAM = 1, H_WHOLE, H_PLACE, H_LATE, A_STREAM, A_WHOLE, H_BULK, H_END };
 
 struct message {
     struct message *next; /* of the same pair */
@@ -47,8 +47,8 @@ struct world {
     size_t count;
     struct test_why *why;
     struct slot slot[RANKS][H_END];
-    struct message *head[RANKS][RANKS], **tail[RANKS][RANKS]; /* begun, its handler not started yet */
-    struct message *all[RANKS][RANKS];                        /* ... the one before head: its handler may still run */
+    struct message *head[RANKS][LINES], **tail[RANKS][LINES]; /* begun, its handler not started yet */
+    struct message *all[RANKS][LINES];                        /* ... the one before head: its handler may still run */
     struct reply *back[RANKS][RANKS], **back_tail[RANKS][RANKS]; /* [asker][replier] */
     rnl_stream *open[RANKS][RANKS];                              /* of the programs */
     struct message *open_message[RANKS][RANKS];

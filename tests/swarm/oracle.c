@@ -46,6 +46,8 @@ struct swarm_oracle {
     uint8_t *ended, *life, *known; /* known: the life that the job knows */
     struct silence silence[SILENCES];
     unsigned silences;
+    struct swarm_oracle *bulk; /* messages of the bulk lane have an order of their own; all else happens to both */
+    uint8_t lane;
 };
 
 static struct pair *of(const struct swarm_oracle *o, unsigned from, unsigned to)
@@ -53,7 +55,7 @@ static struct pair *of(const struct swarm_oracle *o, unsigned from, unsigned to)
     return &o->pair[from * o->ranks + to];
 }
 
-struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns, int knows_lives)
+static struct swarm_oracle *new_one(unsigned ranks, uint64_t silent_ns, int knows_lives)
 {
     struct swarm_oracle *o = calloc(1, sizeof *o);
     TEST_MUST(o != NULL);
@@ -68,8 +70,23 @@ struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns, int kn
     return o;
 }
 
+struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns, int knows_lives)
+{
+    struct swarm_oracle *o = new_one(ranks, silent_ns, knows_lives);
+    o->bulk = new_one(ranks, silent_ns, knows_lives);
+    o->bulk->lane = 1;
+    return o;
+}
+
+struct swarm_oracle *swarm_bulk(struct swarm_oracle *o)
+{
+    return o->bulk;
+}
+
 void swarm_oracle_free(struct swarm_oracle *o)
 {
+    if (o->bulk)
+        swarm_oracle_free(o->bulk);
     for (unsigned i = 0; i < o->ranks * o->ranks; i++) {
         for (unsigned era = 0; era < o->pair[i].eras; era++)
             free(o->pair[i].era[era].at);
@@ -115,6 +132,8 @@ static void loses_answers(const struct swarm_oracle *o, unsigned asker, unsigned
 
 void swarm_begins(struct swarm_oracle *o, unsigned rank, unsigned life, int in_job)
 {
+    if (o->bulk)
+        swarm_begins(o->bulk, rank, life, in_job);
     o->life[rank] = (uint8_t)life;
     if (in_job) {
         o->known[rank] = (uint8_t)life;
@@ -133,6 +152,8 @@ void swarm_begins(struct swarm_oracle *o, unsigned rank, unsigned life, int in_j
 
 void swarm_takes_back(struct swarm_oracle *o, unsigned at, unsigned rank)
 {
+    if (o->bulk)
+        swarm_takes_back(o->bulk, at, rank);
     struct pair *p = of(o, at, rank);
     if (!p->told)
         swarm_wrong("rank %u takes rank %u back, and was not told that it died", at, rank);
@@ -155,7 +176,7 @@ struct swarm_letter swarm_sent(struct swarm_oracle *o, unsigned from, unsigned t
         e->at = realloc(e->at, e->room * sizeof *e->at);
         TEST_MUST(e->at != NULL);
     }
-    uint64_t who = (uint64_t)from << 40 | (uint64_t)to << 16 | e->life;
+    uint64_t who = (uint64_t)o->lane << 60 | (uint64_t)from << 40 | (uint64_t)to << 16 | e->life;
     e->at[e->count] = (struct swarm_letter){.id = rnl_chance(who, 0, p->eras - 1 - e->life, e->count),
                                             .n = n,
                                             .answer = answer,
@@ -318,6 +339,8 @@ void swarm_reply_comes(struct swarm_oracle *o, unsigned asker, unsigned replier,
 
 void swarm_ended(struct swarm_oracle *o, unsigned rank)
 {
+    if (o->bulk)
+        swarm_ended(o->bulk, rank);
     o->ended[rank] = 1;
     for (unsigned i = 0; i < o->ranks; i++) {
         of(o, i, rank)->cause = 1;
@@ -327,12 +350,16 @@ void swarm_ended(struct swarm_oracle *o, unsigned rank)
 
 void swarm_job_tells(struct swarm_oracle *o, unsigned rank)
 {
+    if (o->bulk)
+        swarm_job_tells(o->bulk, rank);
     for (unsigned i = 0; i < o->ranks; i++)
         of(o, i, rank)->cause = 1;
 }
 
 void swarm_is_silent(struct swarm_oracle *o, unsigned rank, uint64_t since_ns, uint64_t for_ns, int deaf)
 {
+    if (o->bulk)
+        swarm_is_silent(o->bulk, rank, since_ns, for_ns, deaf);
     TEST_MUST(o->silences < SILENCES);
     o->silence[o->silences++] = (struct silence){
         rank, deaf, since_ns, for_ns < UINT64_MAX - since_ns - LATE_NS ? since_ns + for_ns : UINT64_MAX - LATE_NS};
@@ -340,6 +367,8 @@ void swarm_is_silent(struct swarm_oracle *o, unsigned rank, uint64_t since_ns, u
 
 void swarm_agreed(struct swarm_oracle *o, unsigned rank)
 {
+    if (o->bulk)
+        swarm_agreed(o->bulk, rank);
     for (unsigned at = 0; at < o->ranks; at++)
         if (of(o, at, rank)->told == 1 + o->known[rank])
             return; /* found out in another way */
@@ -360,6 +389,8 @@ static int was_silent(const struct swarm_oracle *o, unsigned at, unsigned rank, 
 
 void swarm_told(struct swarm_oracle *o, unsigned at, unsigned rank, uint64_t now_ns, int news)
 {
+    if (o->bulk)
+        swarm_told(o->bulk, at, rank, now_ns, news);
     struct pair *p = of(o, at, rank), *back = of(o, rank, at);
     if (p->told && news)
         swarm_wrong("rank %u is told again that rank %u is dead", at, rank);
@@ -392,7 +423,7 @@ static void settle(const struct swarm_oracle *o, unsigned from, unsigned to)
 
 uint64_t swarm_oracle_settle(struct swarm_oracle *o)
 {
-    uint64_t came = 0;
+    uint64_t came = o->bulk ? swarm_oracle_settle(o->bulk) : 0;
     for (unsigned from = 0; from < o->ranks; from++)
         for (unsigned to = 0; to < o->ranks; to++) {
             const struct pair *p = of(o, from, to);

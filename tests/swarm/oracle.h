@@ -35,6 +35,8 @@ struct swarm_oracle;
  */
 struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns, int knows_lives);
 void swarm_oracle_free(struct swarm_oracle *);
+/* The same for what is sent and comes on the bulk lane. What happens to processes is told to the first alone. */
+struct swarm_oracle *swarm_bulk(struct swarm_oracle *);
 
 /* A process begins. in_job: the others can take it back; else it is one that nobody asked for. */
 void swarm_begins(struct swarm_oracle *, unsigned rank, unsigned life, int in_job);

@@ -249,6 +249,8 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
         p->faults |= (uint64_t)1 << SWARM_READMIT;
     if (of(p, SWARM_GROUP, 1001, 6) == 0)
         p->faults |= (uint64_t)1 << SWARM_GROUP;
+    if (of(p, SWARM_BULK, 1001, 2))
+        p->faults |= (uint64_t)1 << SWARM_BULK;
     p->faults &= ~less->off;
     if (swarm_has(p, SWARM_READMIT)) /* members do not come back */
         p->faults &= ~((uint64_t)1 << SWARM_GROUP);

@@ -43,7 +43,8 @@
     X(REPLAY, "replay")       /* somebody says packets again, much later */                              \
     X(RARE, "rare")           /* the library does what it hardly ever does */                            \
     X(READMIT, "readmit")     /* who died is started anew, and taken back; and who was only not heard */ \
-    X(GROUP, "group")         /* programs also multicast in a group, which some join: group.c */
+    X(GROUP, "group")         /* programs also multicast in a group, which some join: group.c */         \
+    X(BULK, "bulk")           /* programs also post on the bulk lane */
 
 enum swarm_fault {
 #define X(name, word) SWARM_##name,

@@ -14,8 +14,10 @@ enum {
     H_WHOLE,
     H_ANSWER,
     H_GIVEN_UP,
-    H_ANEW, /* what one started anew sends */
-    H_HOP,  /* what a handler sent: its own handler sends nothing */
+    H_ANEW,      /* what one started anew sends */
+    H_HOP,       /* what a handler sent: its own handler sends nothing */
+    H_BULK = 20, /* what is posted on the bulk lane; group.c has those before */
+    H_BULK_WHOLE,
     ANSWER_MAX = 3000,
     PIECE_MAX = 5000,
     HOP_MAX = 2000,
@@ -33,9 +35,20 @@ static struct swarm_oracle *oracle(const struct swarm_host *h)
     return h->w->oracle;
 }
 
+/* Of the lane on which messages for that handler travel. */
+static struct swarm_oracle *lane_of(const struct swarm_host *h, unsigned handler)
+{
+    return handler >= H_BULK ? swarm_bulk(oracle(h)) : oracle(h);
+}
+
 static uint64_t draw(struct swarm_host *h, uint64_t below)
 {
     return swarm_draw(h->w->plan.seed, SWARM_STREAM_PROGRAM, h->rank, h->drawn++, below);
+}
+
+static uint64_t draw_bulk(struct swarm_host *h, uint64_t below)
+{
+    return swarm_draw(h->w->plan.seed, SWARM_STREAM_FAULT + SWARM_BULK, h->rank, h->drawn_bulk++, below);
 }
 
 static void note(struct swarm_host *h, unsigned from, uint64_t what, uint64_t n)
@@ -195,7 +208,7 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
         view = buf;
         here = at = TELLING;
     }
-    struct swarm_letter l = swarm_comes(oracle(h), h->rank, peer, slot->handler, view, here);
+    struct swarm_letter l = swarm_comes(lane_of(h, slot->handler), h->rank, peer, slot->handler, view, here);
     unsigned ending = (unsigned)by(h, &l, 0, 8);
     note(h, peer, 1, l.n);
     length_fits(h, s, &l, 0);
@@ -232,7 +245,7 @@ static int whole_handler(const void *buf, size_t n, unsigned peer, void *ctx)
 {
     const struct swarm_slot *slot = ctx;
     struct swarm_host *h = slot->host;
-    struct swarm_letter l = swarm_comes(oracle(h), h->rank, peer, slot->handler, buf, n);
+    struct swarm_letter l = swarm_comes(lane_of(h, slot->handler), h->rank, peer, slot->handler, buf, n);
     if (l.n != n)
         swarm_wrong("rank %u gets a whole message of %zu bytes from rank %u; it has %u", h->rank, n, peer, l.n);
     swarm_bytes(&l, 0, buf, n);
@@ -360,14 +373,16 @@ static void posted(void *arg, int status)
 
 static void send_post(struct swarm_host *h, unsigned to, uint32_t n)
 {
-    unsigned handler = lives(h) ? H_STREAM : H_ANEW;
-    const struct rnl_message b = {.peer = to, .handler = handler, .bound = n};
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, handler, 0);
+    unsigned handler = lives(h) ? H_STREAM : H_ANEW, flags = 0;
+    if (swarm_has(&h->w->plan, SWARM_BULK) && lives(h) && draw_bulk(h, 4))
+        handler = n < 64000 && draw_bulk(h, 3) == 0 ? H_BULK_WHOLE : H_BULK, flags = RNL_BULK;
+    const struct rnl_message b = {.peer = to, .handler = handler, .bound = n, .flags = flags};
+    struct swarm_letter l = swarm_sent(lane_of(h, handler), h->rank, to, n, handler, 0);
     const struct rnl_buffer p = {test_pattern(l.id, 0), n};
     int status = rnl_post(h->ep, &b, &p, 1, posted, h);
     if (status == 0)
         return;
-    swarm_unsent(oracle(h), h->rank, to, &l);
+    swarm_unsent(lane_of(h, handler), h->rank, to, &l);
     if (!gone(status) && status != RNL_NO_ROOM)
         swarm_wrong("rank %u, a post of %u bytes: %s", h->rank, n, rnl_last_error()->text);
 }
@@ -545,6 +560,8 @@ static void registers(struct swarm_host *h)
     must(h, rnl_handler_stream(h->ep, H_GIVEN_UP, part_handler, &h->slot[H_GIVEN_UP]), "handler");
     must(h, rnl_handler_stream(h->ep, H_ANEW, stream_handler, &h->slot[H_ANEW]), "handler");
     must(h, rnl_handler_stream(h->ep, H_HOP, stream_handler, &h->slot[H_HOP]), "handler");
+    must(h, rnl_handler_stream(h->ep, H_BULK, stream_handler, &h->slot[H_BULK]), "handler");
+    must(h, rnl_handler_whole(h->ep, H_BULK_WHOLE, whole_handler, &h->slot[H_BULK_WHOLE], 0), "handler");
     rnl_on_rejected(h->ep, refusal, h);
     rnl_on_death(h->ep, death, h);
 }

@@ -43,7 +43,7 @@ struct swarm_host {
     uint8_t known_dead;    /* to the job */
     uint64_t wave;         /* of closing: the last one that it has reported */
     /* of the program */
-    uint64_t drawn, asked, answered, handled;
+    uint64_t drawn, drawn_bulk, asked, answered, handled;
     uint64_t taken_back;    /* how often it has taken somebody back */
     uint64_t first_ns;      /* when it sent its first datagram; 0 = has not */
     unsigned sending;       /* 1 + who a message goes to in a call that is going on */
@@ -55,7 +55,7 @@ struct swarm_host {
     struct swarm_slot {
         struct swarm_host *host;
         unsigned handler;
-    } slot[8];
+    } slot[24];
 };
 struct vc_net;
 struct swarm_member;

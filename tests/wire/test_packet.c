@@ -44,7 +44,7 @@ static void each_field_lies_where_the_picture_shows_it(void **state)
                                    .ect = 0x61626364,
                                    .ranges = 2,
                                    .range = {{0x7172, 0x7374}, {0x8182, 0x8384}}}};
-    static const unsigned char expected[] = {0x05, 0x23, 67,   0,    0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16, 0x15,
+    static const unsigned char expected[] = {0x06, 0x23, 67,   0,    0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16, 0x15,
                                              0x14, 0x13, 0x12, 0x91, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,
                                              0x32, 0x31, 0x34, 0x33, 0x02, 0x43, 0x42, 0x41, 0x54, 0x53, 0x52, 0x51,
                                              0x64, 0x63, 0x62, 0x61, 0x72, 0x71, 0x74, 0x73, 0x82, 0x81, 0x84, 0x83};
@@ -52,7 +52,7 @@ static void each_field_lies_where_the_picture_shows_it(void **state)
     assert_memory_equal(wire, expected, sizeof expected);
     struct rnl_packet ping = {.type = RNL_PACKET_CLOSE, .control = 0, .connection = 7, .number = 5};
     write_packet(&ping, 8);
-    assert_int_equal(wire[0], 0x45);
+    assert_int_equal(wire[0], 0x46);
     assert_int_equal(wire[1], 0);
 }
 

@@ -67,7 +67,7 @@
 #include "net/wire/bytes.h"
 
 enum {
-    RNL_WIRE_VERSION = 5, /* raised when two builds would misread each other; runnel-wire(7) lists the changes */
+    RNL_WIRE_VERSION = 6, /* raised when two builds would misread each other; runnel-wire(7) lists the changes */
     RNL_WIRE_VERSIONS = 16,
     RNL_PACKET_HEAD = 16, /* bytes */
     RNL_PACKET_TAG = 16,
