@@ -562,6 +562,24 @@ static void a_peer_is_the_process_that_it_was(void **state)
     assert_int_equal(test_hub_close(&h), 0);
 }
 
+/* A peer that the window endpoint has left is gone there, and the number is for whoever comes next. */
+static void the_number_of_a_peer_that_was_left_is_for_the_next_one(void **state)
+{
+    struct test_hub h;
+    rnl_import *m;
+    (void)state;
+    three(&h, &m);
+    struct rnl_windows *ws = h.ep[0]->windows;
+    const uint32_t at = ws->peer[HONEST]->at;
+    assert_ptr_equal(ws->peer[HONEST]->via, ws->inner);
+    rnl_window_leave_due(ws, at);
+    for (unsigned i = 0; i < LOOKS && !ws->inner->peer[at].left; i++)
+        rnl_window_links(ws);
+    assert_int_equal(ws->inner->peer[at].left, 1);
+    assert_int_equal(ws->bound[at], 0); /* else the next one would be left, too */
+    (void)close_three(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -574,6 +592,7 @@ int main(void)
         cmocka_unit_test(a_peer_cannot_take_the_place_of_another),
         cmocka_unit_test(what_a_peer_revokes_early_takes_bounded_memory),
         cmocka_unit_test(a_peer_is_the_process_that_it_was),
+        cmocka_unit_test(the_number_of_a_peer_that_was_left_is_for_the_next_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
