@@ -62,7 +62,7 @@ static int bind_counter(struct rnl_ofi_ep *e, struct rnl_ofi_counter *c, uint64_
 static int bind(struct rnl_ofi_ep *e, struct fid *other, uint64_t flags)
 {
     struct rnl_ofi_av *av = (struct rnl_ofi_av *)(void *)other;
-    if (e->enabled)
+    if (e->enabled && other->fclass != FI_CLASS_CNTR) /* OpenSHMEM's counters come later */
         return -FI_EOPBADSTATE;
     switch (other->fclass) {
     case FI_CLASS_CQ:

@@ -458,6 +458,7 @@ static void refusals(void)
     MUST(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &found) == -FI_ENODATA);
     fi_freeinfo(hints);
     MUST(fi_ep_bind(ep, &cq->fid, FI_RECV) == -FI_EOPBADSTATE);
+    MUST(fi_ep_bind(ep, &counter->fid, FI_SEND | FI_WRITE) == 0); /* as OpenSHMEM does, when it is enabled */
     barrier();
 }
 
