@@ -168,6 +168,24 @@ static void streams_and_requests_go_beside_a_half_sent_post(void **state)
     assert_int_equal(f->whole, 1);
 }
 
+/* What lane 0 has read behind a parked chunk does not free the chunk. */
+static void what_is_parked_is_not_overwritten(void **state)
+{
+    struct fixture *f = *state;
+    unsigned sent = 0;
+    assert_int_equal(post(f, f->a, 1, BULK, bulk_bytes(LONG), LONG, NULL), 0);
+    for (unsigned i = 0; i < 400; i++) {
+        assert_true(rnl_extract(f->a, 0) >= 0);
+        sent += post_card(f->a, 1, NOTE, test_pattern(i, 0), 9000) == 0;
+        assert_true(rnl_extract(f->b, 1) >= 0 && rnl_extract(f->b, 1) >= 0);
+    }
+    for (unsigned i = 0; i < 4000 && f->done == 0; i++)
+        flow(f, 1);
+    flow(f, 2);
+    assert_int_equal(f->whole, 1); /* its handler has looked at each byte */
+    assert_int_equal(f->in.count, sent);
+}
+
 static void each_lane_keeps_its_order(void **state)
 {
     enum { MESSAGES = 300 };
@@ -429,6 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_short_message_comes_at_once_while_a_long_post_is_half_sent),
         TEST(streams_and_requests_go_beside_a_half_sent_post),
+        TEST(what_is_parked_is_not_overwritten),
         TEST(each_lane_keeps_its_order),
         TEST(messages_of_all_lengths_come_whole),
         TEST(whole_handlers_that_cannot_take_it_say_so),
