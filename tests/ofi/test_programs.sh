@@ -2,8 +2,8 @@
 # Programs of others, unmodified, on the provider, that check their own results, as scripts/suites builds them: NAS' parallel
 # benchmarks, miniFE, LULESH, HPCG and mpi4py's tests on Open MPI, and the tests of Sandia's OpenSHMEM, which uses libfabric itself.
 # `test_programs.sh` runs a core of those that are built, `test_programs.sh all` builds what is missing (from SUITES_SOURCES, a folder
-# with one of sources for each, if it is set) and runs everything. What fails without us, too, is listed beside its suite with the
-# reason, and left out.
+# with one of sources for each, if it is set) and runs everything. What is left out stands beside its suite, with what is known of it
+# without us.
 # shellcheck disable=SC1091,SC2154,SC2034,SC2317 # provider.sh sets and reads them; what case_of calls
 limit=180
 . "$(dirname "$0")/provider.sh"
@@ -61,10 +61,10 @@ if suite_of hpcg; then
 fi
 
 # ---- mpi4py's tests, for Debian's mpi4py ----
-# Left out are two whole files, which start processes, and by name what fails with Open MPI 4.1.4 whatever carries the messages, or by
-# libfabric's provider sockets, too: to cancel a send and MPI_Alltoallw with an empty buffer (both crash in Open MPI), and what receives
-# by MPI_Mrecv what was sent by MPI_Ssend, and then waits for ever. In windows, MPI_Compare_and_swap for the own rank crashes in
-# Open MPI's btl/ofi.
+# Left out are two whole files, which start processes, and by name what does not work with Open MPI 4.1.4. By libfabric's provider
+# sockets these fail, too: testAlltoallwBottom crashes, testISSendAndRecv and testIMProbe wait for ever (MPI_Mrecv takes what MPI_Ssend
+# sent), a file with testCancel crashes. testSSendAndRecv, testProbe and testProbeCancel are of the same kind, and were not tried there.
+# testCompareAndSwap crashes for the own rank in Open MPI's btl/ofi, which it did not use on sockets.
 python=/usr/bin/python3
 cat >chosen.py <<'END'
 import sys
