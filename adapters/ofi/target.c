@@ -121,7 +121,10 @@ int rnl_ofi_on_atomic(rnl_stream *s, unsigned number, void *ctx)
         error = rnl_ofi_mr_find(d, &h, (fetches ? FI_REMOTE_READ : 0) | (writes ? FI_REMOTE_WRITE : 0), &m, &at);
     if (error == 0) {
         rnl_ofi_atomic_apply(h.type, h.op, at, operand, compare, before, (size_t)count);
-        tell(d, p, &h, m, !fetches);
+        if (fetches)
+            tell(d, p, &h, m, false);
+        if (writes) /* what fetches, too: Sandia's OpenSHMEM waits for this counter to see a swap */
+            tell(d, p, &h, m, true);
     }
     reply(s, h.request, error, before, fetches ? h.length : 0);
     return RNL_DONE;

@@ -78,7 +78,7 @@ static void events(void)
 {
     static uint64_t window[4];
     struct fid_cntr *c[2];
-    uint64_t value = 5;
+    uint64_t value = 5, before = 0;
     char ctx;
     for (int i = 0; i < 2; i++)
         MUST(fi_cntr_open(domain, &(struct fi_cntr_attr){.events = FI_CNTR_EVENTS_COMP}, &c[i], NULL) == 0);
@@ -94,6 +94,12 @@ static void events(void)
         MUST(fi_read(ep, &value, 8, NULL, other, base + 16, key, &ctx) == 0);
         done(&ctx, 0); /* the injected ones complete without a sound */
         MUST(value == 5);
+        MUST(fi_fetch_atomic(ep, &value, 1, NULL, &before, NULL, other, base + 24, key, FI_UINT64, FI_SUM, &ctx) == 0);
+        done(&ctx, 0);
+        MUST(fi_fetch_atomic(ep, NULL, 1, NULL, &before, NULL, other, base + 24, key, FI_UINT64, FI_ATOMIC_READ,
+                             &ctx) == 0);
+        done(&ctx, 0);
+        MUST(before == 5);
     } else {
         struct fi_cq_tagged_entry e;
         fi_addr_t source;
@@ -101,7 +107,7 @@ static void events(void)
             MUST(next(&e, &source) == 0 && e.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA));
             MUST(e.data == 31 + i && source == other && e.len == 8 && window[i] == 5);
         }
-        MUST(counted(c[0], 3) == 3 && counted(c[1], 1) == 1 && window[2] == 5);
+        MUST(counted(c[1], 3) == 3 && counted(c[0], 4) == 4 && window[2] == 5); /* what fetches and writes is both */
     }
     withdraw();
     MUST(fi_close(&c[0]->fid) == 0 && fi_close(&c[1]->fid) == 0);

@@ -98,7 +98,7 @@ shmem() { # RANKS PROGRAM
     on_provider "$1" "$suite/tests/$2" && ! grep -qiE 'fail|error|mismatch' said
 }
 if suite_of sos; then
-    for program in hello put1 get1 swap1 cswap atomic_inc barrier to_all circular_shift iput128 strided_put ping test_lock; do
+    for program in hello put1 get1 swap1 cswap atomic_inc barrier to_all circular_shift iput128 strided_put ping set_lock test_lock; do
         case_of "OpenSHMEM: $program, 2 ranks" shmem 2 $program
         [ "$what" != all ] || case_of "OpenSHMEM: $program, 4 ranks" shmem 4 $program
     done
