@@ -10,7 +10,7 @@
 enum { SMALL = 128 };
 static struct orc_event *spare;
 
-/* Of each rank the body that comes in parts, and how much of it has come. */
+/* For each rank, the body that comes in parts and how much of it has come. */
 struct whole {
     struct orc_event *e;
     size_t n;

@@ -35,7 +35,7 @@ static struct swarm_oracle *oracle(const struct swarm_host *h)
     return h->w->oracle;
 }
 
-/* Of the lane on which messages for that handler travel. */
+/* Returns what belongs to the lane on which messages for that handler travel. */
 static struct swarm_oracle *lane_of(const struct swarm_host *h, unsigned handler)
 {
     return handler >= H_BULK ? swarm_bulk(oracle(h)) : oracle(h);

@@ -243,7 +243,7 @@ int rnl_group_take(rnl_stream *s, unsigned rank, void *ctx)
     return RNL_DONE;
 }
 
-/* Of a group that was left, or that is another's: whoever counts on this rank is not to wait for it. */
+/* Answers a message for a group that was left, or that is another's, so that its sender does not wait for this rank. */
 int rnl_group_take_late(rnl_stream *s, unsigned rank, void *ctx)
 {
     static const struct rnl_order_head gone = {.kind = RNL_ORDER_GONE};
