@@ -8,6 +8,11 @@ set -- $(cards)
 inside "$BUILD/tests/vm-cards" hold "$1" >/tmp/held 2>&1 &
 for _ in $(seq 300); do grep -q held /tmp/held && break; sleep 0.1; done
 cat /tmp/held
+if ! grep -q held /tmp/held; then
+    echo "not ok - a card is driven within 300 looks; command word $(command_word "$1"), and there run:"
+    for p in $(pidof vm-cards); do cat "/proc/$p/stat" "/proc/$p/wchan" && kill -9 "$p"; done
+    return 1
+fi
 alive=$(command_word "$1")
 kill -9 "$(sed 's/held by //' /tmp/held)"
 wait
