@@ -6,7 +6,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* ---- closed forms ---- */
 
@@ -490,6 +492,33 @@ static void packets_that_are_lost_or_overtaken_are_counted(void **state)
     assert_int_equal(out.count.packets_sent, out.count.packets_received);
 }
 
+/* Of the memory of a machine, the system brings what is used of it, also when one of that size was there before. */
+static void a_machine_after_another_takes_few_pages(void **state)
+{
+    (void)state;
+    enum { NODES = 32, PAGE = 4096, ALL = NODES * (MYRI_HW_MEMORY / PAGE) };
+    struct rusage before, after;
+    struct myri_machine m = machine("H-PP");
+    const struct myri_data *d = myri_data_find("systems/probe/firmware.hex");
+    void *behind[4]; /* memory that is taken while a machine is there, and keeps what it gives back in the process */
+    for (int i = 0; i < 4; i++) {
+        struct myri_hw *hw;
+        getrusage(RUSAGE_SELF, &before);
+        assert_int_equal(myri_hw_new(&m, NODES, 1, d->bytes, d->n, &hw), 0);
+        for (int k = 0; k < NODES; k++) {
+            assert_int_equal(myri_host_word(&hw->host[k], 8 * PAGE), 0);
+            myri_host_set_word(&hw->host[k], 8 * PAGE, ~0u);
+        }
+        assert_non_null(behind[i] = malloc(1 << 20));
+        myri_hw_free(hw);
+        getrusage(RUSAGE_SELF, &after);
+        if (after.ru_minflt - before.ru_minflt > ALL / 4)
+            fail_msg("%ld page faults for %d hosts", after.ru_minflt - before.ru_minflt, (int)NODES);
+    }
+    for (int i = 0; i < 4; i++)
+        free(behind[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +539,7 @@ int main(void)
         cmocka_unit_test(the_timer_runs_down_once_and_can_be_stopped),
         cmocka_unit_test(interrupts_wait_for_their_bit_and_cost_what_the_machine_says),
         cmocka_unit_test(packets_that_are_lost_or_overtaken_are_counted),
+        cmocka_unit_test(a_machine_after_another_takes_few_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

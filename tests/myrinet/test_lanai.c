@@ -27,7 +27,7 @@ static void load_words(const uint32_t *words, uint32_t n)
 {
     myri_lanai_fini(&m);
     m.sram_bytes = MYRI_LANAI_SRAM;
-    m.sram = calloc(MYRI_LANAI_SRAM / 4, 4);
+    m.sram = myri_memory_new(MYRI_LANAI_SRAM);
     m.code = calloc(n + 1, sizeof *m.code);
     assert_non_null(m.sram);
     assert_non_null(m.code);
@@ -141,12 +141,44 @@ static void damaged_objects_are_refused_or_loaded_within_bounds(void **state)
     free(copy);
 }
 
+/* Engines move blocks of any length from and to any byte, as if each byte were moved by itself. */
+static void a_block_is_its_bytes(void **state)
+{
+    (void)state;
+    enum { MOST = 24, BASE = 4096 };
+    struct myri_lanai card = {.sram_bytes = MYRI_LANAI_SRAM};
+    assert_non_null(card.sram = myri_memory_new(MYRI_LANAI_SRAM));
+    for (uint32_t from = 0; from < 8; from++)
+        for (uint32_t n = 0; from + n <= MOST; n++) {
+            uint8_t in[MOST], out[MOST];
+            for (uint32_t i = 0; i < MOST; i++) {
+                in[i] = (uint8_t)(0x51 + 7 * i);
+                out[i] = 0xee;
+                myri_lanai_set_byte(&card, BASE + i, 0xcc);
+            }
+            myri_lanai_write(&card, BASE + from, in, n);
+            for (uint32_t i = 0; i < MOST; i++)
+                assert_int_equal(myri_lanai_byte(&card, BASE + i), i >= from && i < from + n ? in[i - from] : 0xcc);
+            myri_lanai_read(&card, BASE + from, out, n);
+            assert_memory_equal(out, in, n);
+            assert_true(n == MOST || out[n] == 0xee);
+            assert_int_equal(myri_lanai_same(&card, BASE + from, in, n), n);
+            for (uint32_t i = 0; i < n; i++) {
+                myri_lanai_set_byte(&card, BASE + from + i, (uint8_t)~in[i]);
+                assert_int_equal(myri_lanai_same(&card, BASE + from, in, n), i);
+                myri_lanai_set_byte(&card, BASE + from + i, in[i]);
+            }
+        }
+    myri_lanai_fini(&card);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loaded_register_costs_one_more_when_it_is_used_at_once),
         cmocka_unit_test(data_in_sram_take_the_longer_step),
         cmocka_unit_test(the_instruction_behind_a_branch_is_executed),
+        cmocka_unit_test(a_block_is_its_bytes),
         cmocka_unit_test(it_refuses_what_a_program_must_not_do),
         cmocka_unit_test(damaged_objects_are_refused_or_loaded_within_bounds),
     };

@@ -39,7 +39,7 @@ static int measure(const struct context *c, const char *system, enum myri_measur
         x.count = 3;
     if (c->count && c->count < x.count)
         x.count = c->count;
-    int rc = myri_experiment_run(&x, &o);
+    int rc = myri_experiment_once(&x, &o);
     if (rc == 0)
         *out = o.value;
     return rc;
@@ -130,7 +130,7 @@ static int speed_up(const struct context *c, enum myri_measure m, uint32_t bytes
         myri_experiment_init(&x, c->system, &c->machine, m, bytes);
         x.count = 50;
         x.receivers = i * (GROUP - 1);
-        rc = myri_experiment_run(&x, &o);
+        rc = myri_experiment_once(&x, &o);
         if (rc == 0)
             us[i] = o.value;
     }

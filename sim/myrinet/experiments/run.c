@@ -400,6 +400,35 @@ int myri_experiment_run(const struct myri_experiment *x, struct myri_outcome *ou
     return rc;
 }
 
+/* ---- what has been run ---- */
+
+enum { KEPT = 4096 }; /* at most: some megabytes */
+static struct kept {
+    struct myri_experiment x;
+    struct myri_outcome out;
+} * kept[KEPT];
+static uint32_t kept_n;
+
+int myri_experiment_once(const struct myri_experiment *x, struct myri_outcome *out)
+{
+    int keeps = !x->tracer && !x->inspect && !x->profile;
+    for (uint32_t i = 0; keeps && i < kept_n; i++)
+        if (memcmp(&kept[i]->x, x, sizeof *x) == 0) {
+            *out = kept[i]->out;
+            if (watch.each)
+                watch.each(watch.arg, x, out->value);
+            return 0;
+        }
+    int rc = myri_experiment_run(x, out);
+    struct kept *k = rc == 0 && keeps && kept_n < KEPT ? malloc(sizeof *k) : NULL;
+    if (k) {
+        k->x = *x;
+        k->out = *out;
+        kept[kept_n++] = k;
+    }
+    return rc;
+}
+
 /* ---- what an experiment and its machine begin with ---- */
 
 void myri_experiment_init(struct myri_experiment *x, const struct myri_system *system,

@@ -123,6 +123,9 @@ void myri_experiment_init(struct myri_experiment *, const struct myri_system *, 
                           enum myri_measure, uint32_t bytes);
 /* 0; RNL_ERR_ARG: what cannot be; RNL_ERR_ABORTED: it ran, and hangs or has a fault; RNL_ERR_NO_MEMORY. */
 int myri_experiment_run(const struct myri_experiment *, struct myri_outcome *out);
+/* The same, but one that came to something here before, equal in all that it says, is not run again: rows share points.
+ * For one thread, and for what neither traces nor inspects. */
+int myri_experiment_once(const struct myri_experiment *, struct myri_outcome *out);
 
 /* Whether the system's firmware has room on the cards of such a machine; else why not is the last error. */
 int myri_experiment_fits(const struct myri_system *, const struct myri_machine *);

@@ -38,7 +38,7 @@ static int goes_on(int rc, const int *truth)
 static int value_of(const struct myri_experiment *x, double *out)
 {
     struct myri_outcome o = {0};
-    int rc = myri_experiment_run(x, &o);
+    int rc = myri_experiment_once(x, &o);
     *out = o.value;
     return rc;
 }
@@ -260,7 +260,7 @@ static int interrupts_of(const struct myri_machine *m, const char *system, enum 
     x.slow_us = LOOK_US;
     x.attention = attention;
     x.notify = 1;
-    int rc = myri_experiment_run(&x, &o);
+    int rc = myri_experiment_once(&x, &o);
     *out = (double)o.count.interrupts / QUESTIONS;
     return rc;
 }
@@ -342,7 +342,7 @@ static int of_misses(const struct myri_machine *m, const char *system, uint32_t 
     x.places = PLACES;
     x.count = count;
     x.cold = 1;
-    int rc = myri_experiment_run(&x, &o);
+    int rc = myri_experiment_once(&x, &o);
     *out = o.count.interrupts;
     return rc;
 }

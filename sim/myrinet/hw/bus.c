@@ -239,7 +239,9 @@ static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
     uint64_t now = rnl_sim_now(sim);
     uint32_t n = c->dma.n;
     myri_card_wake(c, now);
-    for (uint32_t i = 0; i < n && c->dma.direction == FROM_HOST; i++) {
+    int from_host = c->dma.direction == FROM_HOST,
+        same = from_host && memcmp(h->memory + c->dma.host, c->dma.snapshot, n) == 0;
+    for (uint32_t i = 0; i < n && from_host && !same; i++) {
         int table = h->pins[(c->dma.host + i) / hw->page] == MYRI_PIN_TABLE;
         if (h->memory[c->dma.host + i] != c->dma.snapshot[i] && !table) {
             myri_hw_fault(hw, "node %u: byte %u of %u changed in its buffer while it crossed the I/O bus", c->id, i, n);
@@ -321,8 +323,10 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
     c->dma.base = c->dma.settled = c->dma.pauses = 0;
     c->dma.stalled = 0;
     c->reg[HMARK] = 0;
-    for (uint32_t i = 0; i < reach; i++)
-        c->dma.snapshot[i] = c->dma.direction == TO_HOST ? myri_lanai_byte(&c->cpu, sram + i) : h->memory[host + i];
+    if (c->dma.direction == TO_HOST)
+        myri_lanai_read(&c->cpu, sram, c->dma.snapshot, reach);
+    else
+        memcpy(c->dma.snapshot, h->memory + host, reach);
     rnl_sim_event_init(&c->dma.begin, dma_begins, c->id);
     rnl_sim_event_init(&c->dma.done, dma_done, c->id);
     c->dma.asked_ps = at;
@@ -341,10 +345,9 @@ void myri_bus_move_limit(struct myri_card *c, uint32_t reach, uint64_t at)
     struct myri_hw *hw = c->hw;
     struct myri_host *h = &hw->host[c->id];
     uint64_t more = myri_machine_bytes(&hw->machine, MYRI_M_dma_rate, reach - c->dma.reach);
-    for (uint32_t i = c->dma.reach; i < reach; i++)
-        c->dma.snapshot[i] = myri_lanai_byte(&c->cpu, c->dma.sram + i);
     if (reach == c->dma.reach)
         return;
+    myri_lanai_read(&c->cpu, c->dma.sram + c->dma.reach, c->dma.snapshot + c->dma.reach, reach - c->dma.reach);
     if (c->dma.stalled) {
         c->dma.stalled = 0;
         c->dma.pauses = 0;

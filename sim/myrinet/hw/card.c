@@ -337,7 +337,7 @@ int myri_card_init(struct myri_card *c, struct myri_hw *hw, uint32_t id, const v
     rnl_sim_event_init(&c->timer, ran_down, id);
     c->cpu.load = load;
     c->cpu.store = store;
-    c->dma.snapshot = malloc(MYRI_LANAI_SRAM);
+    c->dma.snapshot = myri_memory_new(MYRI_LANAI_SRAM);
     c->send.snapshot = malloc(MYRI_HW_PACKET);
     if (!c->dma.snapshot || !c->send.snapshot)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the engines of a card");
@@ -349,7 +349,7 @@ int myri_card_init(struct myri_card *c, struct myri_hw *hw, uint32_t id, const v
 void myri_card_fini(struct myri_card *c)
 {
     myri_lanai_fini(&c->cpu);
-    free(c->dma.snapshot);
+    myri_memory_free(c->dma.snapshot, MYRI_LANAI_SRAM);
     free(c->send.snapshot);
 }
 

@@ -266,7 +266,7 @@ int myri_host_init(struct myri_host *h, struct myri_hw *hw, uint32_t id)
     h->id = id;
     h->taken = 1; /* page 0 is nobody's: a zero address is none */
     h->dealt_from = hw->pages;
-    h->memory = calloc(1, MYRI_HW_MEMORY);
+    h->memory = myri_memory_new(MYRI_HW_MEMORY);
     if (!h->memory)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the %d bytes of a host", MYRI_HW_MEMORY);
     rnl_sim_event_init(&h->interrupt, interrupted, id);
@@ -280,5 +280,5 @@ void myri_host_fini(struct myri_host *h)
         munmap(h->task[i]->stack - GUARD, GUARD + STACK);
         free(h->task[i]);
     }
-    free(h->memory);
+    myri_memory_free(h->memory, MYRI_HW_MEMORY);
 }

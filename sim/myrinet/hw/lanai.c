@@ -361,7 +361,7 @@ const struct myri_lanai_symbol *myri_lanai_find(const struct myri_lanai *m, cons
 
 void myri_lanai_fini(struct myri_lanai *m)
 {
-    free(m->sram);
+    myri_memory_free(m->sram, MYRI_LANAI_SRAM);
     free(m->code);
     free(m->executed);
     free(m->took_ps);

@@ -133,5 +133,14 @@ static inline void myri_lanai_set_byte(struct myri_lanai *m, uint32_t at, uint8_
     uint32_t shift = 8 * (3 - (at & 3));
     m->sram[at >> 2] = (m->sram[at >> 2] & ~(0xffu << shift)) | (uint32_t)v << shift;
 }
+/* memory.c: the same for a block; `same` returns how many bytes there are equal to the given ones, up to the first that
+ * is not. */
+void myri_lanai_read(const struct myri_lanai *m, uint32_t at, uint8_t *out, uint32_t n);
+void myri_lanai_write(struct myri_lanai *m, uint32_t at, const uint8_t *in, uint32_t n);
+uint32_t myri_lanai_same(const struct myri_lanai *m, uint32_t at, const uint8_t *bytes, uint32_t n);
+
+/* Memory of a card or a host, zero; only pages of it that are used are taken from the system. NULL: there is none. */
+void *myri_memory_new(size_t bytes);
+void myri_memory_free(void *memory, size_t bytes);
 
 #endif

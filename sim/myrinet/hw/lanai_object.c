@@ -227,7 +227,7 @@ int myri_lanai_load(struct myri_lanai *m, const void *object, size_t n)
     if (rc < 0)
         return rc;
     m->sram_bytes = MYRI_LANAI_SRAM;
-    m->sram = calloc(MYRI_LANAI_SRAM / 4, 4);
+    m->sram = myri_memory_new(MYRI_LANAI_SRAM);
     if (!m->sram)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %d bytes of SRAM", MYRI_LANAI_SRAM);
     rc = lay_out(m, &o);

@@ -84,22 +84,33 @@ static uint32_t left(const struct myri_card *c, uint64_t at)
 
 static void look_at_packet(struct myri_card *c, uint32_t reach)
 {
-    for (; c->send.settled < reach; c->send.settled++)
-        if (myri_lanai_byte(&c->cpu, c->send.at + c->send.settled) != c->send.snapshot[c->send.settled]) {
-            myri_hw_fault(c->hw, "node %u: byte %u of a packet changed in its buffer while it was on the wire", c->id,
-                          c->send.settled);
-            return;
-        }
+    uint32_t is = c->send.settled;
+    if (is >= reach)
+        return;
+    c->send.settled += myri_lanai_same(&c->cpu, c->send.at + is, c->send.snapshot + is, reach - is);
+    if (c->send.settled < reach)
+        myri_hw_fault(c->hw, "node %u: byte %u of a packet changed in its buffer while it was on the wire", c->id,
+                      c->send.settled);
 }
 
 static void look_at_transfer(struct myri_card *c, uint32_t reach)
 {
-    for (; c->dma.settled < reach; c->dma.settled++)
-        if (myri_lanai_byte(&c->cpu, c->dma.sram + c->dma.settled) != c->dma.snapshot[c->dma.settled]) {
-            myri_hw_fault(c->hw, "node %u: byte %u of %u changed in its buffer while it crossed the I/O bus", c->id,
-                          c->dma.settled, c->dma.n);
-            return;
-        }
+    uint32_t is = c->dma.settled;
+    if (is >= reach)
+        return;
+    c->dma.settled += myri_lanai_same(&c->cpu, c->dma.sram + is, c->dma.snapshot + is, reach - is);
+    if (c->dma.settled < reach)
+        myri_hw_fault(c->hw, "node %u: byte %u of %u changed in its buffer while it crossed the I/O bus", c->id,
+                      c->dma.settled, c->dma.n);
+}
+
+/* Bytes up to `reach` of what an engine brings, which begins at `base`, get into the SRAM. */
+static void put(struct myri_card *c, uint32_t base, const uint8_t *bytes, uint32_t *settled, uint32_t reach)
+{
+    if (*settled >= reach)
+        return;
+    myri_lanai_write(&c->cpu, base + *settled, bytes + *settled, reach - *settled);
+    *settled = reach;
 }
 
 void myri_card_settle(struct myri_card *c, uint64_t at)
@@ -109,11 +120,9 @@ void myri_card_settle(struct myri_card *c, uint64_t at)
     if (host_dma(c, TO_HOST))
         look_at_transfer(c, moved(c, at));
     if (host_dma(c, FROM_HOST))
-        for (uint32_t reach = moved(c, at); c->dma.settled < reach; c->dma.settled++)
-            myri_lanai_set_byte(&c->cpu, c->dma.sram + c->dma.settled, c->dma.snapshot[c->dma.settled]);
+        put(c, c->dma.sram, c->dma.snapshot, &c->dma.settled, moved(c, at));
     if (comes_in(c))
-        for (uint32_t reach = came(c, at); c->port.settled < reach; c->port.settled++)
-            myri_lanai_set_byte(&c->cpu, c->reg[RMP] + c->port.settled, c->port.first->bytes[c->port.settled]);
+        put(c, c->reg[RMP], c->port.first->bytes, &c->port.settled, came(c, at));
 }
 
 uint32_t myri_card_mark(struct myri_card *c, uint32_t reg, uint64_t at)

@@ -44,8 +44,8 @@ static uint64_t position(const struct myri_hw_packet *p, uint32_t reach)
 static void fill(struct myri_card *c, uint32_t from, uint32_t to)
 {
     struct myri_hw_packet *p = c->send.on;
-    for (uint32_t i = from; i < to; i++)
-        p->bytes[i] = c->send.snapshot[i] = myri_lanai_byte(&c->cpu, c->send.at + i);
+    myri_lanai_read(&c->cpu, c->send.at + from, c->send.snapshot + from, to - from);
+    memcpy(p->bytes + from, c->send.snapshot + from, to - from);
     if (p->bad && p->bad_bit / 8 >= from && p->bad_bit / 8 < to)
         p->bytes[p->bad_bit / 8] ^= (uint8_t)(1u << p->bad_bit % 8);
 }
