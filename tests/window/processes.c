@@ -99,6 +99,27 @@ static void killed_owner(struct side *s)
         progress(s);
 }
 
+/* What waits for an offer when the owner dies, and what asks before and after the death is known. */
+static void late_importer(struct side *s)
+{
+    rnl_import *m = import(s), *waits, *late;
+    size_t bytes;
+    TEST_MUST(rnl_import_begin(s->ep, s->peer, ID + 1, &waits) == 0);
+    for (unsigned i = 0; i < 20; i++)
+        progress(s); /* the owner has it in its list */
+    TEST_MUST(rnl_import_state(waits, NULL) == 0 && kill(s->other, SIGKILL) == 0);
+    TEST_MUST(rnl_window_import(s->ep, s->peer, ID + 1, BOUND_NS, &late, &bytes) == RNL_ERR_PEER_DEAD);
+    TEST_MUST(strstr(rnl_last_error()->text, "gone") || strstr(rnl_last_error()->text, "dead"));
+    UNTIL(s, rnl_import_state(waits, NULL) != 0);
+    TEST_MUST(rnl_import_state(waits, NULL) == RNL_ERR_PEER_DEAD && rnl_import_state(m, NULL) == RNL_ERR_PEER_DEAD);
+    TEST_MUST(rnl_window_import(s->ep, s->peer, ID, BOUND_NS, &late, &bytes) == RNL_ERR_PEER_DEAD);
+    TEST_MUST(rnl_window_import(s->ep, s->peer, ID, 0, &late, &bytes) == RNL_ERR_PEER_DEAD);
+    int status = rnl_import_begin(s->ep, s->peer, ID, &late);
+    TEST_MUST(status == RNL_ERR_PEER_DEAD || (status == 0 && rnl_import_state(late, NULL) == RNL_ERR_PEER_DEAD));
+    TEST_MUST(rnl_import_drop(waits) == 0 && rnl_import_drop(m) == 0);
+    TEST_MUST(status < 0 || rnl_import_drop(late) == 0);
+}
+
 /* The thread of each side works when its process is killed: the owner of the carried window, or its importer. */
 static void served_survivor_owner(struct side *s)
 {
@@ -272,6 +293,7 @@ int main(void)
     play("memory is adopted and given back", adopt_owner, adopt_importer);
     play("a killed importer is forgotten", killed_importer_owner, killed_importer);
     play("puts to a killed owner say so", killed_owner_importer, killed_owner);
+    play("who imports from a killed owner is told, before and after its death is known", late_importer, killed_owner);
     play("an owner that computes forgets a killed importer", served_survivor_owner, served_victim_importer);
     play("an owner killed while its thread serves is dead for importers", served_survivor_importer,
          served_victim_owner);
