@@ -4,6 +4,7 @@
 #ifndef RNL_STREAM_STREAM_INTERNAL_H
 #define RNL_STREAM_STREAM_INTERNAL_H
 
+#include "base/bug.h"
 #include "endpoint/poll.h"
 #include "stream/stream.h"
 
@@ -278,7 +279,7 @@ void rnl_stream_unpark(struct rnl_endpoint *ep, struct rnl_conn *conn);
 /* Marks the bulk area of a lane as read up to `to`; that of lane 0 once no chunk before that is parked. */
 RNL_INLINE void rnl_stream_bulk_done(struct rnl_conn *conn, unsigned lane, uint64_t to)
 {
-    if (RNL_UNLIKELY(conn->parked) && lane == 0) {
+    if (RNL_UNLIKELY(conn->parked) && lane == 0 && !RNL_BUG(stream_parked_is_freed)) {
         if (to > conn->bulk->done)
             conn->bulk->done = to;
         return;

@@ -192,10 +192,18 @@ void swarm_unsent(struct swarm_oracle *o, unsigned from, unsigned to, const stru
     e->count--;
 }
 
-void swarm_gives_up(struct swarm_oracle *o, unsigned from, unsigned to)
+static struct swarm_letter *find(const struct swarm_oracle *o, unsigned from, unsigned to, const struct swarm_letter *l)
 {
-    struct era *e = last_era(of(o, from, to));
-    e->at[e->count - 1].given_up = 1;
+    const struct era *e = &of(o, from, to)->era[l->era];
+    uint32_t i = 0;
+    while (e->at[i].id != l->id) /* it is there: nothing is taken out but the last one, by swarm_unsent */
+        i++;
+    return &e->at[i];
+}
+
+void swarm_gives_up(struct swarm_oracle *o, unsigned from, unsigned to, const struct swarm_letter *l)
+{
+    find(o, from, to, l)->given_up = 1;
 }
 
 /* The first from `i` on that is not given up. */
@@ -250,12 +258,15 @@ struct swarm_letter swarm_part_comes(struct swarm_oracle *o, unsigned to, unsign
     unsigned first = p->hears ? p->hears - 1 : p->next, after = p->hears ? p->hears : p->eras;
     for (unsigned era = first; era < after; era++) {
         struct era *e = &p->era[era];
-        for (uint32_t i = e->came; i < e->count && e->at[i].given_up; i++)
+        for (uint32_t i = e->came; i < e->count; i++) {
             if (looks_like(&e->at[i], e->at[i].handler, head, bytes)) {
                 hears(o, to, from, era);
                 e->came = i + 1;
                 return e->at[i];
             }
+            if (!e->at[i].given_up)
+                break;
+        }
     }
     swarm_wrong("rank %u gets part of a message from rank %u that was not given up there", to, from);
 }
@@ -264,20 +275,31 @@ void swarm_part_goes_on(struct swarm_oracle *o, unsigned to, unsigned from, stru
                         const void *bytes, size_t n)
 {
     struct era *e = &of(o, from, to)->era[l->era];
-    uint32_t i = 0;
-    while (i < e->count && e->at[i].id != l->id)
-        i++;
-    for (; i < e->count && e->at[i].given_up; i++) {
+    for (uint32_t i = (uint32_t)(find(o, from, to, l) - e->at); i < e->count; i++) {
         const struct swarm_letter *next = &e->at[i];
-        if (at + n > next->n || memcmp(test_pattern(next->id, 0), test_pattern(l->id, 0), at) != 0 ||
-            memcmp(test_pattern(next->id, at), bytes, n) != 0)
-            continue;
-        *l = *next;
-        e->came = i + 1 > e->came ? i + 1 : e->came;
-        return;
+        if (at + n <= next->n && memcmp(test_pattern(next->id, 0), test_pattern(l->id, 0), at) == 0 &&
+            memcmp(test_pattern(next->id, at), bytes, n) == 0) {
+            *l = *next;
+            e->came = i + 1 > e->came ? i + 1 : e->came;
+            return;
+        }
+        if (!next->given_up)
+            break;
     }
     swarm_bytes(l, at, bytes, n); /* says what is wrong */
     swarm_wrong("rank %u gets part of a message from rank %u that was not given up there", to, from);
+}
+
+void swarm_part_ends(const struct swarm_oracle *o, unsigned to, unsigned from, const struct swarm_letter *l, size_t at,
+                     int whole)
+{
+    const struct swarm_letter *now = at ? find(o, from, to, l) : NULL; /* of nothing nobody can tell which it is */
+    if (whole && (!now || now->given_up || at != now->n))
+        swarm_wrong("rank %u takes %zu bytes from rank %u for a whole message; of %u bytes, given up: %d", to, at, from,
+                    now ? now->n : 0, now ? now->given_up : -1);
+    if (!whole && now && !now->given_up)
+        swarm_wrong("rank %u has %zu of %u bytes from rank %u, and is told that it was given up, which is not true", to,
+                    at, now->n, from);
 }
 
 void swarm_bytes(const struct swarm_letter *l, size_t at, const void *bytes, size_t n)

@@ -51,13 +51,16 @@ void swarm_unsent(struct swarm_oracle *, unsigned from, unsigned to, const struc
 /* A handler begins; `head` are the first bytes of its message, as far as they are here. */
 struct swarm_letter swarm_comes(struct swarm_oracle *, unsigned to, unsigned from, unsigned handler, const void *head,
                                 size_t bytes);
-/* The last message to that receiver is going to be given up: it has a handler of its own. */
-void swarm_gives_up(struct swarm_oracle *, unsigned from, unsigned to);
+/* That message is given up, or is going to be: it has a handler of its own. */
+void swarm_gives_up(struct swarm_oracle *, unsigned from, unsigned to, const struct swarm_letter *letter);
 /* Its handler has its first bytes. Before that nobody can tell which it is. */
 struct swarm_letter swarm_part_comes(struct swarm_oracle *, unsigned to, unsigned from, const void *head, size_t bytes);
 /* More of it, as swarm_bytes. Where its first bytes were those of several, *letter becomes the one that it is. */
 void swarm_part_goes_on(struct swarm_oracle *, unsigned to, unsigned from, struct swarm_letter *letter, size_t at,
                         const void *bytes, size_t n);
+/* It was told that this is all of it (whole), or that it was given up, after `at` bytes. */
+void swarm_part_ends(const struct swarm_oracle *, unsigned to, unsigned from, const struct swarm_letter *letter,
+                     size_t at, int whole);
 /* It has bytes [at, at + n) of it. */
 void swarm_bytes(const struct swarm_letter *, size_t at, const void *bytes, size_t n);
 

@@ -2,79 +2,24 @@
  *
  * program.c - what runs on each host: it sends what the schedule says, in all the ways there are, and closes. Its
  * handlers read in pieces, keep, answer, refuse and send. All of it is told to the oracle. */
+#include "swarm/program.h"
+
 #include <string.h>
 
-#include "endpoint/endpoint.h"
 #include "runnel/adapter.h"
-#include "support/random.h"
-#include "swarm/world.h"
 
 enum {
-    H_STREAM = 1,
-    H_WHOLE,
-    H_ANSWER,
-    H_GIVEN_UP,
-    H_ANEW,      /* what one started anew sends */
-    H_HOP,       /* what a handler sent: its own handler sends nothing */
-    H_BULK = 20, /* what is posted on the bulk lane; group.c has those before */
-    H_BULK_WHOLE,
-    ANSWER_MAX = 3000,
-    PIECE_MAX = 5000,
     HOP_MAX = 2000,
     GHOST_MESSAGES = 8,
     GHOST_NS = 200000000,
     WAITS_MAX = 100,
-    TELLING = 8,   /* bytes: no two messages begin alike */
     GREETINGS = 3, /* to who was taken back, at most */
     LOOK_NS = 20 * 1000 * 1000
 };
-enum way { SHORT, STREAM, POST, REQUEST, WAYS };
-
-static struct swarm_oracle *oracle(const struct swarm_host *h)
-{
-    return h->w->oracle;
-}
-
-/* Returns what belongs to the lane on which messages for that handler travel. */
-static struct swarm_oracle *lane_of(const struct swarm_host *h, unsigned handler)
-{
-    return handler >= H_BULK ? swarm_bulk(oracle(h)) : oracle(h);
-}
-
-static uint64_t draw(struct swarm_host *h, uint64_t below)
-{
-    return swarm_draw(h->w->plan.seed, SWARM_STREAM_PROGRAM, h->rank, h->drawn++, below);
-}
-
-static uint64_t draw_bulk(struct swarm_host *h, uint64_t below)
-{
-    return swarm_draw(h->w->plan.seed, SWARM_STREAM_FAULT + SWARM_BULK, h->rank, h->drawn_bulk++, below);
-}
 
 static void note(struct swarm_host *h, unsigned from, uint64_t what, uint64_t n)
 {
     rnl_sim_note(h->w->sim, SWARM_NOTE_MESSAGE, h->rank, (uint64_t)from << 32 | what, n);
-}
-
-static int lives(const struct swarm_host *h)
-{
-    return swarm_host_in_job(h);
-}
-
-static int taken_back(const struct swarm_host *h)
-{
-    return swarm_has(&h->w->plan, SWARM_READMIT);
-}
-
-static int gone(int status)
-{
-    return status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN;
-}
-
-/* So long that its bytes tell which era it is of. */
-static uint32_t least(const struct swarm_host *h, uint32_t n)
-{
-    return taken_back(h) && n < TELLING ? TELLING : n;
 }
 
 /* ---- handlers ---- */
@@ -162,22 +107,29 @@ static void sends_on(struct swarm_host *h, const struct swarm_letter *l)
         swarm_wrong("rank %u, %u bytes to rank %u in a handler: %s", h->rank, n, to, rnl_last_error()->text);
 }
 
-/* Of a message that its sender gives up: whatever there is of it, and then the news. */
+/* Of a message that its sender gives up, or may: whatever there is of it, and then the news, or its end. */
 static int part_handler(rnl_stream *s, unsigned peer, void *ctx)
 {
-    struct swarm_host *h = ((const struct swarm_slot *)ctx)->host;
+    const struct swarm_slot *slot = ctx;
+    struct swarm_host *h = slot->host;
+    struct swarm_oracle *lane = lane_of(h, slot->handler);
     struct swarm_letter l = {0};
     unsigned char buf[PIECE_MAX];
     int status;
     size_t at = 0, n = 1;
     while ((status = rnl_receive(s, buf, n)) == 0) {
         if (at == 0)
-            l = swarm_part_comes(oracle(h), h->rank, peer, buf, n);
-        swarm_part_goes_on(oracle(h), h->rank, peer, &l, at, buf, n);
+            l = swarm_part_comes(lane, h->rank, peer, buf, n);
+        swarm_part_goes_on(lane, h->rank, peer, &l, at, buf, n);
         at += n;
         n = 1 + by(h, &l, 10 + at, PIECE_MAX);
+        size_t more = rnl_length(s, NULL) - at;
+        if (slot->handler == H_BULK_CUT && n > more)
+            n = more ? more : 1; /* it may come whole */
     }
-    if (status != RNL_ERR_ABORTED && status != RNL_ERR_PEER_DEAD && status != RNL_ERR_JOB)
+    if (slot->handler == H_BULK_CUT && (status == RNL_ERR_ABORTED || status == RNL_ERR_PAST_END))
+        swarm_part_ends(lane, h->rank, peer, &l, at, status == RNL_ERR_PAST_END);
+    else if (status != RNL_ERR_ABORTED && status != RNL_ERR_PEER_DEAD && status != RNL_ERR_JOB)
         swarm_wrong("rank %u, a message from rank %u that was given up: %s", h->rank, peer, rnl_last_error()->text);
     note(h, peer, 6, at);
     return RNL_DONE;
@@ -317,127 +269,7 @@ static void death(void *arg, unsigned peer, enum rnl_death_reason reason)
         (void)takes_back(h, peer);
 }
 
-/* ---- sending ---- */
-
-static void must(struct swarm_host *h, int64_t status, const char *what)
-{
-    if (status < 0)
-        swarm_wrong("rank %u, %s: %s", h->rank, what, rnl_last_error()->text);
-}
-
-static uint32_t length(struct swarm_host *h, size_t *left)
-{
-    const struct swarm_plan *p = &h->w->plan;
-    uint64_t most = (uint64_t)1 << draw(h, 20), n;
-    if (most > p->longest)
-        most = p->longest;
-    n = draw(h, most + 1);
-    if (n > *left)
-        n = *left < RNL_SHORT_MAX ? *left : draw(h, RNL_SHORT_MAX + 1);
-    *left -= n;
-    return (uint32_t)n;
-}
-
-static void extracts(struct swarm_host *h)
-{
-    must(h, rnl_extract(h->ep, draw(h, 4) ? SIZE_MAX : draw(h, 5000)), "extract");
-}
-
-static void pieces(struct swarm_host *h, rnl_stream *s, const struct swarm_letter *l)
-{
-    int calls = draw(h, 4) == 0, status = 0;
-    for (size_t at = 0; at < l->n && status == 0;) {
-        size_t n = draw(h, 2) ? l->n - at : 1 + draw(h, l->n - at);
-        if (taken_back(h) && at == 0 && n < TELLING)
-            n = TELLING;
-        status = rnl_piece(s, test_pattern(l->id, at), n);
-        at += n;
-        if (calls && draw(h, 4) == 0)
-            extracts(h);
-    }
-    int ended = rnl_end(s);
-    if ((status < 0 && !gone(status)) || (ended < 0 && !gone(ended) && !(gone(status) && ended == RNL_ERR_ABORTED)))
-        swarm_wrong("rank %u, a message of %u bytes: %d, %d, %s", h->rank, l->n, status, ended, rnl_last_error()->text);
-}
-
-struct posted {
-    struct swarm_host *host;
-    unsigned to;
-};
-static void posted(void *arg, int status)
-{
-    struct swarm_host *h = arg;
-    if (status < 0 && !gone(status) && status != RNL_ERR_JOB)
-        swarm_wrong("rank %u, a post ends with %d", h->rank, status);
-}
-
-static void send_post(struct swarm_host *h, unsigned to, uint32_t n)
-{
-    unsigned handler = lives(h) ? H_STREAM : H_ANEW, flags = 0;
-    if (swarm_has(&h->w->plan, SWARM_BULK) && lives(h) && draw_bulk(h, 4))
-        handler = n < 64000 && draw_bulk(h, 3) == 0 ? H_BULK_WHOLE : H_BULK, flags = RNL_BULK;
-    const struct rnl_message b = {.peer = to, .handler = handler, .bound = n, .flags = flags};
-    struct swarm_letter l = swarm_sent(lane_of(h, handler), h->rank, to, n, handler, 0);
-    const struct rnl_buffer p = {test_pattern(l.id, 0), n};
-    int status = rnl_post(h->ep, &b, &p, 1, posted, h);
-    if (status == 0)
-        return;
-    swarm_unsent(lane_of(h, handler), h->rank, to, &l);
-    if (!gone(status) && status != RNL_NO_ROOM)
-        swarm_wrong("rank %u, a post of %u bytes: %s", h->rank, n, rnl_last_error()->text);
-}
-
-static void send_short(struct swarm_host *h, unsigned to, uint32_t n)
-{
-    unsigned handler = draw(h, 2) ? H_STREAM : H_WHOLE;
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, handler, 0);
-    h->sending = to + 1;
-    int status = rnl_send(h->ep, to, handler, test_pattern(l.id, 0), n);
-    h->sending = 0;
-    if (status == 0)
-        return;
-    swarm_unsent(oracle(h), h->rank, to, &l);
-    if (!gone(status))
-        swarm_wrong("rank %u, %u bytes: %s", h->rank, n, rnl_last_error()->text);
-}
-
-static void send_stream(struct swarm_host *h, unsigned to, uint32_t n, uint32_t answer)
-{
-    unsigned handler = draw(h, 2) || answer || n > 64000 ? H_STREAM : H_WHOLE;
-    const struct rnl_message b = {
-        .peer = to, .handler = handler, .bound = n + draw(h, 2) * draw(h, 100), .answer = answer};
-    rnl_stream *s;
-    int status = rnl_begin(h->ep, &b, &s);
-    if (gone(status))
-        return;
-    must(h, status, "begin");
-    h->asked += answer != 0;
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, handler, answer);
-    pieces(h, s, &l);
-}
-
-/* Some of a message; then it is given up. */
-static void send_part(struct swarm_host *h, unsigned to, uint32_t n)
-{
-    const struct rnl_message b = {.peer = to, .handler = H_GIVEN_UP, .bound = (size_t)n + PIECE_MAX};
-    rnl_stream *s;
-    int status = rnl_begin(h->ep, &b, &s);
-    if (gone(status))
-        return;
-    must(h, status, "begin");
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, H_GIVEN_UP, 0);
-    swarm_gives_up(oracle(h), h->rank, to);
-    for (size_t at = 0; at < l.n && status == 0;) {
-        size_t piece = 1 + draw(h, l.n - at);
-        status = rnl_piece(s, test_pattern(l.id, at), piece);
-        at += piece;
-        if (draw(h, 3) == 0)
-            extracts(h);
-    }
-    if (status < 0 && !gone(status))
-        swarm_wrong("rank %u, part of a message: %s", h->rank, rnl_last_error()->text);
-    must(h, rnl_abort(s), "abort");
-}
+/* ---- the program ---- */
 
 static unsigned receiver(struct swarm_host *h)
 {
@@ -460,8 +292,6 @@ static unsigned receiver(struct swarm_host *h)
     return to < n ? to : 0;
 }
 
-/* ---- the program ---- */
-
 static void pause(struct swarm_host *h)
 {
     const struct swarm_plan *p = &h->w->plan;
@@ -477,25 +307,6 @@ static void pause(struct swarm_host *h)
     }
 }
 
-static void sends_to(struct swarm_host *h, unsigned to, size_t *left)
-{
-    const struct swarm_plan *p = &h->w->plan;
-    unsigned way = (unsigned)draw(h, WAYS);
-    uint32_t n = least(h, length(h, left));
-    if (to == h->rank)
-        return;
-    if (p->pattern == SWARM_PINGPONG && draw(h, 4))
-        way = REQUEST;
-    if (swarm_has(p, SWARM_ABORT) && draw(h, 3) == 0)
-        send_part(h, to, n);
-    else if (way == SHORT && n <= RNL_SHORT_MAX)
-        send_short(h, to, n);
-    else if (way == POST)
-        send_post(h, to, n);
-    else
-        send_stream(h, to, n, way == REQUEST && lives(h) ? 1 + (uint32_t)draw(h, ANSWER_MAX) : 0);
-}
-
 static void sends(struct swarm_host *h, size_t *left)
 {
     const struct swarm_plan *p = &h->w->plan;
@@ -503,7 +314,7 @@ static void sends(struct swarm_host *h, size_t *left)
     uint64_t taken = h->taken_back;
     if (p->pattern == SWARM_PINGPONG)
         h->asked = h->answered; /* what those did not answer who died is not waited for */
-    sends_to(h, to, left);
+    swarm_sends_to(h, to, left);
     if (to == h->rank)
         return;
     while (p->pattern == SWARM_PINGPONG && h->answered < h->asked && !is_over(h, to) && h->taken_back == taken) {
@@ -518,7 +329,7 @@ static void looks_for_the_dead(struct swarm_host *h, size_t *left)
     for (unsigned i = 0; i < h->w->plan.hosts && !never(h); i++)
         if (i != h->rank && is_over(h, i) && draw(h, 2) && takes_back(h, i))
             for (uint64_t k = draw(h, GREETINGS + 1); k > 0; k--)
-                sends_to(h, i, left);
+                swarm_sends_to(h, i, left);
 }
 
 static void stays(struct swarm_host *h, size_t *left)
@@ -540,7 +351,7 @@ static void haunts(struct swarm_host *h)
     for (unsigned i = 0; i < GHOST_MESSAGES; i++) {
         unsigned to = receiver(h);
         if (to != h->rank)
-            send_post(h, to, (uint32_t)draw(h, 300));
+            swarm_send_post(h, to, (uint32_t)draw(h, 300));
         int64_t status = 0;
         for (unsigned k = 0; k < WAITS_MAX && status != RNL_TIMED_OUT; k++) { /* it returns when anything happens */
             status = rnl_wait(h->ep, (int64_t)(most / GHOST_MESSAGES));
@@ -562,6 +373,7 @@ static void registers(struct swarm_host *h)
     must(h, rnl_handler_stream(h->ep, H_HOP, stream_handler, &h->slot[H_HOP]), "handler");
     must(h, rnl_handler_stream(h->ep, H_BULK, stream_handler, &h->slot[H_BULK]), "handler");
     must(h, rnl_handler_whole(h->ep, H_BULK_WHOLE, whole_handler, &h->slot[H_BULK_WHOLE], 0), "handler");
+    must(h, rnl_handler_stream(h->ep, H_BULK_CUT, part_handler, &h->slot[H_BULK_CUT]), "handler");
     rnl_on_rejected(h->ep, refusal, h);
     rnl_on_death(h->ep, death, h);
 }

@@ -44,6 +44,7 @@ struct swarm_host {
     uint64_t wave;         /* of closing: the last one that it has reported */
     /* of the program */
     uint64_t drawn, drawn_bulk, asked, answered, handled;
+    uint64_t posts_ended;   /* of those that the program may withdraw */
     uint64_t taken_back;    /* how often it has taken somebody back */
     uint64_t first_ns;      /* when it sent its first datagram; 0 = has not */
     unsigned sending;       /* 1 + who a message goes to in a call that is going on */

@@ -3,7 +3,6 @@
  * fm.c - FM 2.x on streams: an FM_stream is a rnl_stream. FM adds that errors go to an error handler, that messages to
  * dead peers are discarded, and that a suspended handler whose sender died is dropped. */
 #include "runnel/fm.h"
-#include "base/bug.h"
 
 #include <limits.h>
 
@@ -16,7 +15,7 @@ static struct rnl_stream discarded = {.state = RNL_STREAM_DISCARD_OUT, .ep = &rn
 static int run(rnl_stream *s, unsigned peer, void *ctx)
 {
     FM_handler *h = (FM_handler *)(uintptr_t)ctx;
-    return h((FM_stream *)s, peer) == FM_QUIT && !RNL_BUG(fm_quit_ignored) ? RNL_QUIT : RNL_DONE;
+    return h((FM_stream *)s, peer) == FM_QUIT ? RNL_QUIT : RNL_DONE;
 }
 
 /* Whether the message that is open to this peer may be ended by somebody else than the caller: by the handler that
