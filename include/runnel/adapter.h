@@ -46,6 +46,13 @@ struct rnl_room_info {
     size_t window; /* `grant` as it would be if the peer had read all that was sent. It falls while the peer's
                           program keeps messages, down to 4 KiB, and may rise with use */
     size_t kept;   /* bytes of the peer's messages that this process keeps, in units of 64 */
+    /* The same for the bulk lane (rnl_post with RNL_BULK), whose messages none of the other fields speaks of. A caller
+     * that does not use that lane saves time with offsetof(struct rnl_room_info, bulk_lane) as size. */
+    size_t bulk_lane; /* bytes of the longest post that is sent whole by its call, its `done` being due in the next
+                             extract; 0 if bulk_lane_lacks is not 0: then it waits. Between hosts it may be more */
+    uint32_t bulk_lane_lacks; /* bits of enum rnl_room_lacks: QUEUED by posts of that lane, OPEN by a message of up to
+                                 256 KiB alone that is open */
+    uint32_t bulk_lane_flags; /* 0 */
 };
 /* Copies to *out what can be sent to `peer` now, by what the peer has advertised so far, without a system call. Room
  * that is told is there for this call's thread until it sends to the peer. Returns 0, RNL_ERR_RANK, RNL_ERR_ARG (size),

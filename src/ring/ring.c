@@ -345,13 +345,15 @@ int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t min)
     return fits < min ? 0 : (int64_t)fits;
 }
 
-uint32_t rnl_tx_bulk_beside(struct rnl_tx *t, uint32_t bytes, uint32_t min, uint64_t unread)
+uint32_t rnl_tx_bulk_beside(struct rnl_tx *t, uint32_t bytes, uint32_t min, uint64_t unread, bool ask)
 {
     uint64_t area = t->bulk_mask + 1, free = area - (t->bulk_head - t->bulk_read), used = tx_used(t) + 2,
-             granted = tx_granted(t), units = granted > used ? granted - used : 0, wants = unread + 2 * (uint64_t)bytes;
+             granted = tx_granted(t), units = granted > used ? granted - used : 0,
+             wants = unread + 2 * (((uint64_t)bytes + 63) & ~(uint64_t)63);
     if (units * 64 < wants && units * 64 < free) {
         uint64_t read = (t->acked >> 3) - t->cell0 - 1 + t->bulk_read / 64;
-        want(t, granted > read ? 2 * (granted - read) : 0);
+        if (ask)
+            want(t, granted > read ? 2 * (granted - read) : 0);
         free = units * 64;
     }
     uint64_t fits = free > unread ? (free - unread) / 2 & ~(uint64_t)63 : 0,

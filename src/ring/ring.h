@@ -505,8 +505,9 @@ int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t min);
 /* Reads how far the receiver is done with the bulk area. Returns 0 or RNL_RING_BROKEN. */
 int rnl_tx_bulk_refresh(struct rnl_tx *t);
 /* Returns the largest piece, up to `bytes`, for a chunk of the bulk lane, of which `unread` bytes lie in the area: as
- * much of area and grant as the bulk lane has then stays free for everything else. 0 = none of at least `min`. */
-uint32_t rnl_tx_bulk_beside(struct rnl_tx *t, uint32_t bytes, uint32_t min, uint64_t unread);
+ * much of area and grant as the bulk lane has then stays free for everything else. 0 = none of at least `min`. ask: ask
+ * the peer for more if the grant is too small. */
+uint32_t rnl_tx_bulk_beside(struct rnl_tx *t, uint32_t bytes, uint32_t min, uint64_t unread, bool ask);
 /* What may be sent now. */
 struct rnl_tx_room {
     uint64_t cells; /* fresh cells */

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #include "remote/remote.h"
+#include "runnel/adapter.h"
 
 enum {
     CHUNK = RNL_CHUNK,
@@ -60,13 +61,32 @@ static uint64_t unread(struct rnl_bulk_lane *b, const struct rnl_tx *t)
     return bytes;
 }
 
+/* Returns true if an extent of lane 0 is open: there is no chunk between it and more of it. */
+static bool is_shut(const struct rnl_conn *conn)
+{
+    const struct rnl_stream *out = rnl_stream_out(conn);
+    return out->state != RNL_STREAM_FREE && (out->state != RNL_STREAM_CHUNKS || out->base);
+}
+
+/* Returns true if the peer, or the network, has taken so little that no chunk may follow. `chunks` are not taken in,
+ * and `unsent` bytes have not been sent to the peer's host. */
+static bool is_full(const struct rnl_tx *t, const struct rnl_conn *conn, unsigned chunks, uint64_t unsent)
+{
+    return chunks == RNL_BULK_AHEAD || RNL_CELL_START(t->pos) + (chunks + (uint64_t)1) * 8 >= t->stop ||
+           (conn->remote && unsent >= UNSENT);
+}
+
+static uint64_t unsent_of(const struct rnl_conn *conn)
+{
+    return conn->remote ? rnl_remote_unsent(conn->remote) : 0;
+}
+
 /* Finds room for a chunk of up to `left` bytes. Returns its bytes, RNL_NO_ROOM, or an error. */
 static int64_t find_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint64_t left)
 {
     struct rnl_bulk_lane *b = conn->bulk;
     struct rnl_tx *t = &conn->channel.tx[0];
-    const struct rnl_stream *out = rnl_stream_out(conn);
-    if (out->state != RNL_STREAM_FREE && (out->state != RNL_STREAM_CHUNKS || out->base))
+    if (is_shut(conn))
         return RNL_NO_ROOM;
     if (rnl_tx_refresh(t, ep->env, &conn->channel.distance) < 0 || rnl_tx_bulk_refresh(t) < 0)
         return rnl_ep_broken(ep, conn, "a position past what was written");
@@ -74,14 +94,45 @@ static int64_t find_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint64_
     if (status < 0)
         return status;
     uint64_t bytes = unread(b, t);
-    if (b->unread_count == RNL_BULK_AHEAD || RNL_CELL_START(t->pos) + (b->unread_count + (uint64_t)1) * 8 >= t->stop ||
-        (conn->remote && rnl_remote_unsent(conn->remote) >= UNSENT))
+    if (is_full(t, conn, b->unread_count, unsent_of(conn)))
         return RNL_NO_ROOM;
     uint32_t most = conn->remote ? CHUNK_REMOTE : CHUNK, want = left < most ? (uint32_t)left : most;
     if (!want)
         want = EMPTY;
-    uint32_t fits = rnl_tx_bulk_beside(t, want, want < RNL_PIECE_MIN ? want : RNL_PIECE_MIN, bytes);
+    uint32_t fits = rnl_tx_bulk_beside(t, want, want < RNL_PIECE_MIN ? want : RNL_PIECE_MIN, bytes, true);
     return fits == 0 ? RNL_NO_ROOM : left ? (int64_t)fits : 0;
+}
+
+/* Goes through the chunks that would be sent now, on a copy of the sender's state. */
+static uint64_t room_for_all(const struct rnl_conn *conn, struct rnl_tx t)
+{
+    uint64_t bytes = conn->bulk ? unread(conn->bulk, &t) : 0, unsent = unsent_of(conn), room = 0;
+    const uint32_t most = conn->remote ? CHUNK_REMOTE : CHUNK;
+    for (unsigned chunks = conn->bulk ? conn->bulk->unread_count : 0; !is_full(&t, conn, chunks, unsent); chunks++) {
+        uint64_t to_end = t.bulk_mask + 1 - (t.bulk_head & t.bulk_mask);
+        uint32_t n = rnl_tx_bulk_beside(&t, most, 64, bytes, false);
+        room += n;
+        if (n < RNL_PIECE_MIN && n < to_end)
+            break; /* the last chunk of a message may be as short as that, and no other */
+        t.pos = RNL_CELL_START(t.pos) + 8;
+        rnl_tx_bulk_take(&t, t.bulk_head + n);
+        bytes += n;
+        unsent += n;
+    }
+    return room;
+}
+
+uint32_t rnl_stream_bulk_lacks(const struct rnl_conn *conn, const struct rnl_tx_room *lane0, uint64_t *room)
+{
+    const struct rnl_bulk_lane *b = conn->bulk;
+    const struct rnl_tx *t = &conn->channel.tx[0];
+    if (b && (b->post_first || b->aborting))
+        return RNL_ROOM_QUEUED;
+    if (is_shut(conn))
+        return RNL_ROOM_OPEN;
+    *room = room_for_all(conn, *t);
+    uint64_t free = t->bulk_mask + 1 - (t->bulk_head - t->bulk_read);
+    return *room ? 0 : lane0->units * 64 < free ? RNL_ROOM_GRANT : RNL_ROOM_RING;
 }
 
 /* Publishes a chunk of so many bytes, which lie at bulk_head. */

@@ -265,6 +265,9 @@ struct rnl_cursor {
 };
 /* Makes the bulk lane of conn, unless it is there. Returns 0 or RNL_ERR_NO_MEMORY. */
 int rnl_stream_bulk_open(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Returns what is in the way of a post, as bits of enum rnl_room_lacks, beside what rnl_tx_look has told of lane 0. If
+ * nothing is, stores in *room how many bytes of one would be sent now; to another host it may be more. */
+uint32_t rnl_stream_bulk_lacks(const struct rnl_conn *conn, const struct rnl_tx_room *lane0, uint64_t *room);
 /* Sends what there is room for on the bulk lane. Returns 0 = all of it is sent, RNL_NO_ROOM, or an error. */
 int rnl_stream_bulk_send(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned handler, struct rnl_cursor *c);
 /* The message that is half sent is given up: its receiver drops it. Never waits. */

@@ -47,12 +47,18 @@ static int room_of(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_ro
     out->grant = room.units * 64;
     out->window = room.whole * 64;
     out->kept = conn->channel.rx[0].withheld * 64;
+    if (out->size > offsetof(struct rnl_room_info, bulk_lane)) {
+        uint64_t bulk_lane = 0;
+        out->bulk_lane_lacks = rnl_stream_bulk_lacks(conn, &room, &bulk_lane);
+        out->bulk_lane = bulk_lane;
+    }
     return 0;
 }
 
 static int look_for_room(struct rnl_endpoint *ep, unsigned peer, struct rnl_room_info *out)
 {
-    struct rnl_room_info info = {.size = out->size, .lacks = RNL_ROOM_CONNECTION};
+    struct rnl_room_info info = {
+        .size = out->size, .lacks = RNL_ROOM_CONNECTION, .bulk_lane_lacks = RNL_ROOM_CONNECTION};
     if (out->size < sizeof info.size || out->size > 4096)
         return rnl_fail(RNL_ERR_ARG, "rnl_room_info.size is %u; set it to sizeof(struct rnl_room_info)", out->size);
     if (peer >= ep->size)

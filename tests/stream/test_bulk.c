@@ -352,6 +352,69 @@ static void a_small_grant_is_shared(void **state)
     assert_int_equal(f->in.count, taken);
 }
 
+static struct rnl_room_info room(rnl_endpoint *ep, unsigned peer)
+{
+    struct rnl_room_info r = {.size = sizeof r};
+    test_wires_settle();
+    assert_int_equal(rnl_room(ep, peer, &r), 0);
+    return r;
+}
+
+/* A post of what is told to fit is sent by its call, and one of a byte more waits. Returns the bits of what was in the
+ * way at times. */
+static uint32_t fill_and_compare(struct fixture *f, unsigned turns)
+{
+    struct test_random r = test_random_of(5, 5);
+    uint32_t lacks = 0, sent = 0;
+    rnl_posted *posted;
+    for (unsigned i = 0; i < turns; i++) {
+        struct rnl_room_info info = room(f->a, 1);
+        size_t n = info.bulk_lane;
+        lacks |= info.bulk_lane_lacks;
+        assert_int_equal(n == 0, info.bulk_lane_lacks != 0);
+        if (n && test_random_one_in(&r, 2))
+            n = 1 + test_random_below(&r, n); /* else the room is used up */
+        else if (!n || (!f->h.wires && test_random_one_in(&r, 3)))
+            n++;
+        assert_int_equal(post(f, f->a, 1, BULK, bulk_bytes(n), n, &posted), 0);
+        const int waited = rnl_cancel(posted);
+        if (info.bulk_lane_lacks != RNL_ROOM_QUEUED) /* what is before it may go with it */
+            assert_int_equal(waited, n > info.bulk_lane);
+        sent += n <= info.bulk_lane;
+        (void)!post_card(f->a, 1, NOTE, test_pattern(i, 0), test_random_below(&r, 3000));
+        if (test_random_one_in(&r, 4))
+            assert_true(rnl_extract(f->b, test_random_below(&r, 300000)) >= 0);
+        if (test_random_one_in(&r, 3))
+            assert_true(rnl_extract(f->a, SIZE_MAX) >= 0);
+        f->in.count = 0;
+    }
+    flow(f, 10);
+    assert_true(sent > turns / 8);
+    assert_int_equal(f->done, turns);
+    return lacks;
+}
+
+static void a_post_that_is_told_to_fit_is_sent_at_once(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(room(f->a, 1).bulk_lane_lacks, 0);
+    assert_true(room(f->a, 1).bulk_lane >= 4096);
+    const uint32_t lacks = fill_and_compare(f, 2000);
+    if (!f->h.wires) /* else what was not yet sent to the other host is in the way before these are */
+        assert_int_equal(lacks & ~(uint32_t)RNL_ROOM_GRANT, RNL_ROOM_QUEUED | RNL_ROOM_RING);
+    rnl_stream *s;
+    assert_int_equal(open_stream(f->a, 1, NOTE, 100000, &s), 0);
+    assert_int_equal(rnl_piece(s, test_pattern(1, 0), 10), 0);
+    assert_int_equal(room(f->a, 1).bulk_lane_lacks, RNL_ROOM_OPEN);
+    assert_int_equal(room(f->a, 2).bulk_lane_lacks, 0);
+    assert_int_equal(rnl_abort(s), 0);
+}
+
+static void so_it_is_where_the_grant_is_small(void **state)
+{
+    assert_true(fill_and_compare(*state, 1000) & RNL_ROOM_GRANT);
+}
+
 static void a_half_sent_post_that_is_cancelled_ends_alone(void **state)
 {
     struct fixture *f = *state;
@@ -460,6 +523,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_handler_that_holds_the_last_stack_does_not_hold_up_bulk, set_up_one_stack,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_small_grant_is_shared, set_up_small, tear_down),
+        TEST(a_post_that_is_told_to_fit_is_sent_at_once),
+        cmocka_unit_test_setup_teardown(so_it_is_where_the_grant_is_small, set_up_small, tear_down),
         TEST(a_half_sent_post_that_is_cancelled_ends_alone),
         TEST(what_had_come_of_the_dead_is_taken_in_first),
         TEST(posts_to_the_dead_fail),
