@@ -81,12 +81,13 @@ void vc_guards_report(struct vc_process *, const char *format, ...) __attribute_
 
 struct vc_host {
     uint32_t index;
-    int32_t drift_ppb;          /* of its clock against virtual time */
-    uint64_t offset_ns;         /* what its clock showed at tick 0 */
-    uint64_t stalled_until;     /* no program on it runs before this tick */
-    uint32_t first_rank, ranks; /* of its own */
-    uint32_t ports;             /* that endpoints alone have had */
-    uint8_t algorithm;          /* enum rnl_congest_algorithm: of endpoints that are opened there */
+    int32_t drift_ppb;            /* of its clock against virtual time */
+    uint64_t offset_ns;           /* what its clock showed at tick 0 */
+    uint64_t stalled_until;       /* no program on it runs before this tick */
+    uint32_t first_rank, ranks;   /* of its own */
+    uint32_t ports;               /* that endpoints alone have had */
+    uint64_t late_ns, late_draws; /* sleepers run late by up to so much; so often it was drawn how much */
+    uint8_t algorithm;            /* enum rnl_congest_algorithm: of endpoints that are opened there */
 };
 
 enum { VC_DRIFT_MAX_PPB = 100000 }; /* 100 ppm, as quartz has it */
@@ -97,6 +98,8 @@ void vc_host_init(struct vc_host *, uint64_t seed, uint32_t index);
 void vc_host_set_drift(struct vc_host *, int32_t ppb, uint64_t tick);
 /* No program of that host runs for so long. */
 void vc_host_stall(struct vc_cluster *, struct vc_host *, uint64_t ns);
+/* Draws by how many ticks a sleeper of the host runs late. */
+uint64_t vc_host_late(const struct vc_cluster *, struct vc_host *);
 /* What its clock shows at this tick, and the first tick at which it shows at least that: RNL_SIM_NEVER for UINT64_MAX.
  */
 uint64_t vc_host_ns(const struct vc_host *, uint64_t tick);

@@ -122,7 +122,8 @@ static void vc_env_park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t ex
         return;
     v->sleeps_on = word;
     v->ticket = rnl_sim_ticket(&vp->coro);
-    vc_process_sleep(vp, vc_host_tick(vp->host, deadline_ns));
+    uint64_t due = vc_host_tick(vp->host, deadline_ns);
+    vc_process_sleep(vp, due == RNL_SIM_NEVER ? due : due + vc_host_late(vp->cluster, vp->host));
     v->sleeps_on = NULL;
 }
 
@@ -134,8 +135,10 @@ void vc_env_rung(struct vc_cluster *c, uint32_t rank)
     if (!v)
         return;
     v->raised = 1;
-    if (v->sleeps_on || v->polls)
-        (void)vc_process_wake(vp, v->ticket, rnl_sim_now(c->sim) + (debt + VC_WAKE_NS) * VC_TICKS_PER_NS, 1);
+    if (!v->sleeps_on && !v->polls)
+        return;
+    uint64_t late = vc_host_late(c, vp->host);
+    (void)vc_process_wake(vp, v->ticket, rnl_sim_now(c->sim) + (debt + VC_WAKE_NS) * VC_TICKS_PER_NS + late, 1);
 }
 
 static void vc_env_wake(struct rnl_env *env, _Atomic uint32_t *word)

@@ -53,6 +53,14 @@ uint64_t vc_host_tick(const struct vc_host *h, uint64_t ns)
     return guess * VC_TICKS_PER_NS;
 }
 
+uint64_t vc_host_late(const struct vc_cluster *c, struct vc_host *h)
+{
+    if (h->late_ns == 0)
+        return 0;
+    uint64_t drawn = rnl_sim_random(c->opt.seed, VC_CHANCE_LATE, h->index, h->late_draws++);
+    return rnl_sim_below(drawn, h->late_ns) * VC_TICKS_PER_NS;
+}
+
 void vc_host_stall(struct vc_cluster *c, struct vc_host *h, uint64_t ns)
 {
     uint64_t until = rnl_sim_now(c->sim) + ns * VC_TICKS_PER_NS;

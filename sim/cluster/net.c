@@ -43,22 +43,25 @@ void net_link_settle(struct net_link *l)
     }
 }
 
-static uint64_t sending_ticks(const struct net_link *l, uint32_t wire_bytes)
+static uint64_t sending_ticks(const struct net_link *l, uint64_t wire_bytes)
 {
     const uint64_t second = 1000000000u * VC_TICKS_PER_NS;
     if (l->config.bits_per_s == 0)
         return 0;
-    return ((uint64_t)wire_bytes * 8 * second + l->config.bits_per_s - 1) / l->config.bits_per_s;
+    return (wire_bytes * 8 * second + l->config.bits_per_s - 1) / l->config.bits_per_s;
 }
 
 /* Behind what is there: it has left when all of that has. */
 static void join_queue(struct net_link *l, struct net_packet *p)
 {
     uint64_t now = rnl_sim_now(l->net->sim);
-    uint64_t begins = l->free_at > now ? l->free_at : now, lasts = sending_ticks(l, p->wire_bytes);
+    /* A token bucket sends as if it had begun earlier: by the time that filled the bucket, at most. */
+    uint64_t saved = sending_ticks(l, l->config.burst_bytes), least = now > saved ? now - saved : 0;
+    uint64_t begins = l->free_at > least ? l->free_at : least, lasts = sending_ticks(l, p->wire_bytes);
     if (l->waits)
-        net_count_wait(l, begins - now);
-    l->free_at = p->left = begins + lasts;
+        net_count_wait(l, begins > now ? begins - now : 0);
+    l->free_at = begins + lasts;
+    p->left = l->free_at > now ? l->free_at : now;
     l->busy += lasts;
     l->counts.packets++;
     l->counts.bytes += p->wire_bytes;

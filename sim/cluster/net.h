@@ -46,6 +46,7 @@ struct vc_net_link_config {
     uint64_t delay_ns;
     uint64_t buffer_bytes;   /* 0 = without bound */
     uint64_t mark_bytes;     /* 0 = marks nothing */
+    uint64_t burst_bytes;    /* a token bucket: so much is sent at once after a rest, then bits_per_s; 0 = a wire */
     uint32_t mtu;            /* with IP headers; 0 = 1500 */
     uint32_t overhead_bytes; /* 0 = VC_NET_OVERHEAD */
     uint8_t only_nth;        /* n + 1: only what goes between the nth addresses of hosts; 0 = everything */
@@ -215,6 +216,7 @@ enum vc_chance {
     VC_CHANCE_STALL,     /* when a host stalls and for how long; entity: host */
     VC_CHANCE_CRASH,     /* entity: rank */
     VC_CHANCE_KEYS,      /* of introductions; entity: 0 */
+    VC_CHANCE_LATE,      /* by how much a sleeper runs late; entity: host */
     VC_CHANCE_NET = 256, /* from here on: the network's */
 };
 

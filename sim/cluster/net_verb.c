@@ -212,6 +212,14 @@ static int verb_buffer(struct vc_net *net, int n, const char *const *a)
     return status < 0 ? status : change(net, a[0], offsetof(struct vc_net_link_config, buffer_bytes), value);
 }
 
+static int verb_burst(struct vc_net *net, int n, const char *const *a)
+{
+    uint64_t value;
+    int status = quantity("burst", a[1], sizes, "none", "a size like 3200B or 32kB", &value);
+    (void)n;
+    return status < 0 ? status : change(net, a[0], offsetof(struct vc_net_link_config, burst_bytes), value);
+}
+
 static int verb_mark(struct vc_net *net, int n, const char *const *a)
 {
     uint64_t value;
@@ -465,6 +473,8 @@ const struct vc_net_verb vc_net_verbs[] = {
     {"star", "NODE", "such a link from each host to that node", 1, 1, 1, verb_star},
     {"addresses", "COUNT", "each host has so many addresses, which programs know", 1, 1, 1, verb_addresses},
     {"rate", "LINKS RATE|none", "how fast a link sends", 2, 2, 0, verb_rate},
+    {"burst", "LINKS SIZE|none", "a token bucket: after a rest so much leaves at once, then as the rate says", 2, 2, 0,
+     verb_burst},
     {"delay", "LINKS TIME|none", "how long its way is", 2, 2, 0, verb_delay},
     {"buffer", "LINKS SIZE|unbounded", "what waits at most to be sent", 2, 2, 0, verb_buffer},
     {"mark", "LINKS SIZE|never", "packets that find more than that waiting are marked", 2, 2, 0, verb_mark},

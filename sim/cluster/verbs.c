@@ -139,6 +139,22 @@ static int verb_stall(struct vc_cluster *c, int n, const char *const *a, int dry
     return 0;
 }
 
+static int verb_late(struct vc_cluster *c, int n, const char *const *a, int dry)
+{
+    struct rnl_fault_ranks hosts;
+    uint64_t ns;
+    int status = read_set("hosts", a[0], c->opt.hosts, &hosts);
+    (void)n;
+    if (status < 0)
+        return status;
+    if (!vc_verb_time(a[1], &ns) || ns > BILLION)
+        return rnl_fail(RNL_ERR_ARG, "late '%s': it takes " VC_VERB_TIME_IS " and at most 1s", a[1]);
+    for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
+        if (rnl_fault_names(&hosts, host))
+            c->host[host].late_ns = ns;
+    return 0;
+}
+
 /* HOSTS PPM: "-40ppm" */
 static int verb_drift(struct vc_cluster *c, int n, const char *const *a, int dry)
 {
@@ -195,6 +211,7 @@ const struct vc_verb vc_verbs[] = {
      "as by kill -9; at the N-th step from then that the library takes; the rank starts again later", 1, 5, verb_crash},
     {"daemon", "HOSTS", "the daemon there is killed; who needs one starts the next", 1, 1, verb_daemon},
     {"stall", "HOSTS TIME", "no program runs there for so long", 2, 2, verb_stall},
+    {"late", "HOSTS TIME", "a program there that sleeps runs up to so much later than it should", 2, 2, verb_late},
     {"drift", "HOSTS PPM", "how much too fast the clock is from now on", 2, 2, verb_drift},
     {"algorithm", "HOSTS dlf|newreno|cubic", "how endpoints that are opened there from now on share a link with others",
      2, 2, verb_law},

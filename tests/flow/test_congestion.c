@@ -294,6 +294,21 @@ static void a_round_trip_that_jumps_is_no_queue(void **state)
     assert_true(packets_q8(&c) < 256); /* one that stays is */
 }
 
+static void hosts_that_wake_late_are_no_queue(void **state)
+{
+    (void)state;
+    struct rnl_congest c;
+    uint64_t n = 100, random = 1, sum = 0;
+    rnl_congest_init(&c, RNL_CONGEST_DLF, &limits, PACKET);
+    /* Each end wakes up to 150 us late, and nothing waits on the way. */
+    for (int i = 0; i < 20000; i++) {
+        uint64_t first = random = random * 16807 % 2147483647, second = random = random * 16807 % 2147483647;
+        feed(&c, &n, 1, 20000 + (uint32_t)(first % 150000 + second % 150000));
+        sum += packets_q8(&c);
+    }
+    assert_true(sum / 20000 > 12 * 256); /* on average; 8 packets if they are taken for one */
+}
+
 static void a_queue_that_stays_with_no_window_is_a_rivals(void **state)
 {
     (void)state;
@@ -412,6 +427,27 @@ static void a_window_is_spread_over_its_round_trip_in_small_bursts(void **state)
     assert_in_range(count, 199, 202); /* not more than 5 ms apart */
     rnl_pace_sent(&p, &l, PACKET, PACKET << 8, 0, 5 * S);
     assert_int_equal(p.release_ns, 5 * S); /* not paced */
+}
+
+static void a_host_that_wakes_late_makes_up_for_it(void **state)
+{
+    (void)state;
+    const struct rnl_pace_limits l = {.burst_ns = 8000, .burst = 64, .max_ns = 5000000};
+    const uint64_t window_q8 = (uint64_t)20 * PACKET << 8;
+    for (int waits = 0; waits < 2; waits++) {
+        struct rnl_pace p = {0};
+        unsigned count = 0, row = 0;
+        /* 20 packets in 200 us, by a host that wakes 70 us after it is to send. */
+        for (uint64_t now = 1 * S; now < 1 * S + 10000000; now = now < p.release_ns ? p.release_ns + 70000 : now) {
+            rnl_pace_sent(&p, &l, PACKET, window_q8, 200000, now);
+            p.waits = waits;
+            count++;
+        }
+        assert_in_range(count, waits ? 980 : 100, waits ? 1010 : 140); /* who did not wait has saved nothing */
+        for (p.waits = true; 2 * S >= p.release_ns; row++)
+            rnl_pace_sent(&p, &l, PACKET, window_q8, 200000, 2 * S);
+        assert_in_range(row, 20, 22); /* a window at most, however late it is */
+    }
 }
 
 /* ---- sizes ---- */
@@ -546,11 +582,13 @@ int main(void)
         cmocka_unit_test(dlf_does_not_grow_what_is_not_used),
         cmocka_unit_test(dlf_cuts_by_the_fraction_that_is_lost),
         cmocka_unit_test(a_round_trip_that_jumps_is_no_queue),
+        cmocka_unit_test(hosts_that_wake_late_are_no_queue),
         cmocka_unit_test(a_queue_that_stays_with_no_window_is_a_rivals),
         cmocka_unit_test(newreno_and_cubic_cut_once_for_a_window),
         cmocka_unit_test(a_cut_is_taken_back_when_all_its_losses_prove_wrong),
         cmocka_unit_test(below_a_packet_one_is_in_flight_at_a_time),
         cmocka_unit_test(a_window_is_spread_over_its_round_trip_in_small_bursts),
+        cmocka_unit_test(a_host_that_wakes_late_makes_up_for_it),
         cmocka_unit_test(sizes_are_asked_about_upwards_until_one_does_not_pass),
         cmocka_unit_test(the_first_question_waits_only_for_room),
         cmocka_unit_test(large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not),

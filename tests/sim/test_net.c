@@ -111,6 +111,27 @@ static void a_queue_grows_by_what_comes_and_shrinks_by_what_is_sent(void **state
     net_bench_free(b);
 }
 
+static void a_token_bucket_sends_at_once_what_it_has_saved(void **state)
+{
+    (void)state;
+    struct net_bench *b = net_bench_pair(
+        1, &(struct vc_net_link_config){.bits_per_s = GBPS(8), .burst_bytes = 2500, .buffer_bytes = 1 << 20}, PLAIN);
+    watch(b);
+    net_bench_run(b, 10000);
+    for (uint64_t i = 0; i < 5; i++)
+        assert_int_equal(net_bench_send(b, 0, 1, i, 1000 - WIRE, 0), RNL_SOCKET_WENT);
+    net_bench_run(b, 14000); /* the bucket has 1500 bytes again */
+    for (uint64_t i = 5; i < 7; i++)
+        assert_int_equal(net_bench_send(b, 0, 1, i, 1000 - WIRE, 0), RNL_SOCKET_WENT);
+    net_bench_run(b, UINT64_MAX);
+    /* A byte is a nanosecond. Two find 2500 bytes, the third waits for half of its own, the others follow at the rate.
+     * That empties it at 12.5 us; of the two later ones the first finds enough, the second lacks 500. */
+    static const uint64_t at[] = {10000, 10000, 10500, 11500, 12500, 14000, 14500};
+    for (uint64_t i = 0; i < 7; i++)
+        assert_int_equal(came.at_ns[i], at[i] * VC_TICKS_PER_NS);
+    net_bench_free(b);
+}
+
 /* Two hosts and a switch with a slow link to host 1, whose buffer holds exactly ten packets of 1000 bytes. */
 static struct net_bench *bottleneck(uint64_t buffer, uint64_t mark)
 {
@@ -516,6 +537,7 @@ int main(void)
         cmocka_unit_test(a_packet_arrives_after_sending_and_way),
         cmocka_unit_test(a_way_of_several_links_adds_up),
         cmocka_unit_test(a_queue_grows_by_what_comes_and_shrinks_by_what_is_sent),
+        cmocka_unit_test(a_token_bucket_sends_at_once_what_it_has_saved),
         cmocka_unit_test(a_buffer_drops_exactly_what_does_not_fit),
         cmocka_unit_test(a_packet_that_finds_more_than_the_threshold_is_marked),
         cmocka_unit_test(flows_share_a_bottleneck_by_what_they_send),

@@ -48,6 +48,10 @@ ok "no program runs on a host that stalls" $?
 play 0 <<<'drift all +100ppm' && [ "$(hash_of said)" != "$(hash_of calm)" ]
 ok "clocks drift as they are told" $?
 
+play 0 <<<'late all 300us' && has '^runnel: 0[.][0-9]*[1-9][0-9]* s' && [ "$(hash_of said)" != "$(hash_of calm)" ] && cp said late &&
+    play 0 <<<'late all 300us' && cmp -s said late && awk '/^runnel: / { t[FILENAME] = $2 } END { exit !(t["late"] > t["calm"]) }' calm late
+ok "programs run late by up to what is told, the same in each run" $?
+
 wrong() { # line, words
     play 64 <<<"$1" && has "^runnel: scenario:1: $2"
     local status=$?
@@ -61,6 +65,8 @@ wrong 'crash 1 2 3 4 5 6' 'crash takes: '
 wrong 'stall 1 2us' "'1' names no hosts"
 wrong 'stall 0 fast' "stall 'fast'"
 wrong 'drift 0 101ppm' "drift '101ppm'"
+wrong 'late 0 2s' "late '2s': it takes a time"
+wrong 'burst all big' "burst 'big'"
 wrong 'explode' "there is no verb 'explode'"
 wrong 'hosts 0' 'hosts takes a number'
 wrong 'link 0 s9' "there is no node 's9'"

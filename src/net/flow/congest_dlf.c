@@ -7,6 +7,9 @@
  * On a slow wire a full packet takes longer than a short one by more than that target. So what it takes longer
  * without a queue is none, and the target is at least that: a queue of about one packet.
  *
+ * Hosts that sleep wake late, by more than the target. A queue that is shorter than that is empty before they send
+ * again, so a variation above the target counts more: the queue may be as long as hosts are late.
+ *
  * The target is higher for windows of few packets, because many flows that share a queue must be allowed a queue of at
  * least a few packets, and the flow with the smaller window has to gain. Variation of the round trip (hosts that pause,
  * a network that delays at random) is estimated and not counted as queueing. Windows of a few packets, which many flows
@@ -30,7 +33,8 @@ enum {
     FAST_SHIFT = 4,         /* 1/16 of the window if that is more, and the loss fraction is below the next line */
     FAST_LOSS_Q16 = 655,    /* 1 % */
     NOISE_FREE_NS = 3000,   /* the decrease from one round trip to the next that is normal in a steady queue; */
-    NOISE_TIMES = 4,        /* this many times the average decrease beyond is not counted as queue */
+    NOISE_TIMES = 4,        /* this many times the average decrease beyond is not counted as queue, */
+    NOISE_MORE = 4,         /* and so many times more what exceeds the target, since then hosts wake late */
     ROUGH_TARGETS = 5,      /* a decrease of so many targets at once shows that a host paused, */
     ROUGH_ROUNDS = 32,      /* which it may do again within so many round trips */
     RIVAL_WINDOW_Q8 = 32,   /* flows compete with ours if our window is below 1/8 packet, */
@@ -131,6 +135,8 @@ static uint32_t queue_ns(struct rnl_congest *c, const struct rnl_congest_limits 
     uint64_t noise = 0;
     if (c->state.dlf.noise_ns > NOISE_FREE_NS)
         noise = (uint64_t)NOISE_TIMES * (c->state.dlf.noise_ns - NOISE_FREE_NS);
+    if (c->state.dlf.noise_ns > limits->target_ns)
+        noise += (uint64_t)NOISE_MORE * (c->state.dlf.noise_ns - limits->target_ns);
     uint64_t base = news->base_ns + news->wire_ns + noise;
     return news->rtt_ns > base ? (uint32_t)(news->rtt_ns - base) : 0;
 }

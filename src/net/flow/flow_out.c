@@ -150,6 +150,7 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
     f->went.packets++;
     f->went.bytes += bytes;
     rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window, trip_ns(f, now_ns), now_ns);
+    f->pace.waits = rnl_flow_window_open(f, now_ns);
 }
 
 static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, uint64_t now_ns)
@@ -369,6 +370,7 @@ bool rnl_flow_is_urgent(const struct rnl_flow *f)
 void rnl_flow_no_more_data(struct rnl_flow *f)
 {
     f->wanted = 0;
+    f->pace.waits = false;
 }
 
 unsigned rnl_flow_ecn(const struct rnl_flow *f)
