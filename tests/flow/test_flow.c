@@ -196,6 +196,29 @@ static void probes_come_ever_more_seldom_up_to_a_bound(void **state)
     assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_UP);
 }
 
+/* Its timer begins anew with each packet. */
+static void who_sends_often_is_stuck_no_later_than_who_has_timeouts(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    struct rnl_flow *f = &p->side[0].flow;
+    upper_send(&p->side[0], 8);
+    everything_arrives(1 * MS);
+    p->fate = drop_all_of;
+    p->fate_arg[0] = 3;
+    const uint64_t began = p->now, pto = 100 * US;
+    for (int i = 0; i < 8; i++) {
+        upper_send(&p->side[0], 1);
+        pair_run(p, p->now + pto / 2, NULL);
+        assert_int_equal(f->timeouts, 0);
+        assert_true(p->now - began >= 2 * pto || rnl_flow_stuck_ns(f, p->now) == 0);
+    }
+    assert_in_range(rnl_flow_stuck_ns(f, p->now), 3 * pto, p->now - began);
+    p->fate = NULL;
+    everything_arrives(100 * MS);
+    assert_int_equal(rnl_flow_stuck_ns(f, p->now), 0);
+}
+
 static void drop_some(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
 {
     (void)f;
@@ -435,6 +458,7 @@ int main(void)
         cmocka_unit_test_teardown(what_is_lost_in_the_middle_is_sent_again_within_a_round_trip, end),
         cmocka_unit_test_teardown(the_last_packet_lost_is_found_by_a_probe, end),
         cmocka_unit_test_teardown(probes_come_ever_more_seldom_up_to_a_bound, end),
+        cmocka_unit_test_teardown(who_sends_often_is_stuck_no_later_than_who_has_timeouts, end),
         cmocka_unit_test_teardown(an_acknowledgement_of_a_packet_never_sent_is_broken, end),
         cmocka_unit_test_teardown(a_replay_is_refused_also_much_later, end),
         cmocka_unit_test_teardown(the_flow_that_a_packet_names_is_under_its_tag, end),

@@ -289,13 +289,15 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
 
 /* ---- paths: when others have to be challenged, the packets for that, and what begins anew on another path ---- */
 
+/* The timer begins anew with each packet, so who sends often has no timeout for long: as long as some would take counts
+ * like these. */
 uint64_t rnl_flow_stuck_ns(const struct rnl_flow *f, uint64_t now_ns)
 {
-    if (f->timeouts < RNL_FLOW_STUCK_TIMEOUTS || f->sent.count == 0 || !rnl_flow_delivers(f))
+    if (f->sent.count == 0 || !rnl_flow_delivers(f))
         return 0;
     uint64_t oldest = rnl_sent_find_open(&f->sent, f->sent.low, f->sent.next),
-             at = rnl_sent_at(&f->sent, oldest)->sent_ns;
-    return now_ns > at ? now_ns - at : 0;
+             at = rnl_sent_at(&f->sent, oldest)->sent_ns, stuck_ns = now_ns > at ? now_ns - at : 0;
+    return f->timeouts >= RNL_FLOW_STUCK_TIMEOUTS || stuck_ns > RNL_FLOW_STUCK_PTO * rnl_flow_pto_ns(f) ? stuck_ns : 0;
 }
 
 uint64_t rnl_flow_next(const struct rnl_flow *f)

@@ -205,7 +205,8 @@ void rnl_flow_too_big(struct rnl_flow *flow, uint32_t bytes, uint64_t now_ns);
 
 /* ---- paths: paths.h decides which one is active; here are its packets, and what a change means ---- */
 
-/* Returns how long nothing that we sent has been acknowledged in spite of several probes; 0 = this is not the case. */
+/* Returns how long nothing that we sent has been acknowledged in spite of several probes, or for as long as these would
+ * have taken; 0 = this is not the case. */
 uint64_t rnl_flow_stuck_ns(const struct rnl_flow *flow, uint64_t now_ns);
 /* The number of the next data packet, and the largest that is acknowledged, 0 = none. */
 uint64_t rnl_flow_next(const struct rnl_flow *flow);

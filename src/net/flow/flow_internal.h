@@ -12,6 +12,7 @@ enum {
     RNL_FLOW_KEY_SPARE = 8, /* packets of a key that are kept for probes, whose acknowledgement confirms the key */
     RNL_FLOW_LOWER_MTU = 2, /* consecutive timeouts after which probes have the first size of the table */
     RNL_FLOW_STUCK_TIMEOUTS = 2,
+    RNL_FLOW_STUCK_PTO = 3, /* what so many timeouts take, of which each is twice as long as the one before */
     RNL_FLOW_SUSPECT_TIMEOUTS = 2,
     RNL_FLOW_DEAD_TIMEOUTS = 3,
     RNL_FLOW_COLLAPSE = 3,      /* PTO: losing everything for so long is persistent congestion (RFC 9002, 7.6) */
