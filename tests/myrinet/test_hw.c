@@ -84,6 +84,31 @@ static double value_of(const struct myri_experiment *x)
     return o.value;
 }
 
+/* What a transfer takes beside its bytes is the same at each size: a start, a set-up, a turn of the program, and a
+ * tenth of the word that tells the host; no store of the host's stands between two. */
+static void a_cards_own_transfers_take_a_set_up_and_no_host(void **state)
+{
+    (void)state;
+    for (uint32_t bytes = 1024; bytes <= 16384; bytes *= 4) {
+        double beside[2], by_host;
+        for (int i = 0; i < 2; i++) {
+            struct myri_outcome out;
+            struct myri_experiment x = experiment("probe-card", "H-P", MYRI_LOCAL_RATE, bytes);
+            x.count = 100;
+            if (i)
+                assert_int_equal(myri_machine_set(&x.machine, "dma_setup=0"), 0);
+            assert_int_equal(myri_experiment_run(&x, &out), 0);
+            assert_int_equal(out.count.stores, 3);
+            beside[i] = bytes / out.value - bytes / 129.4;
+        }
+        assert_true(fabs(beside[0] - 3.0) < 0.3);
+        assert_true(fabs(beside[0] - beside[1] - 1.1 * 1.75) < 0.3); /* the phase of its looks is not the same */
+        struct myri_experiment x = experiment("probe", "H-P", MYRI_LOCAL_RATE, bytes);
+        by_host = bytes / value_of(&x) - bytes / 129.4;
+        assert_true(by_host > beside[0] + 1.9); /* the word's whole transfer, and the host's stores and looks */
+    }
+}
+
 static void the_two_directions_share_the_set_ups_that_a_host_sees(void **state)
 {
     (void)state;
@@ -524,6 +549,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stores_loads_and_copies_cost_what_the_machine_says),
         cmocka_unit_test(frames_beyond_the_windows_trap_both_ways_and_a_copy_loop_hides_behind_its_stores),
+        cmocka_unit_test(a_cards_own_transfers_take_a_set_up_and_no_host),
         cmocka_unit_test(the_two_directions_share_the_set_ups_that_a_host_sees),
         cmocka_unit_test(a_send_of_fm_looks_for_messages_before_each_frame),
         cmocka_unit_test(firmware_that_does_not_fit_into_the_card_is_refused),
