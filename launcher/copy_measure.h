@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * copy_measure.h - measures the table of base/copies.h: two processes on two processors send each other bytes through a
- * ring as two processes would. It takes a few ms, once for each host and distance. */
+ * ring as two processes would. It takes some 10 ms, once for each host and distance; on a busy host up to 250. */
 #ifndef RNL_LAUNCHER_COPY_MEASURE_H
 #define RNL_LAUNCHER_COPY_MEASURE_H
 
@@ -14,7 +14,7 @@ struct rnl_copies_found {
     uint64_t word;
 };
 /* Measures between two processors; `known`, bit per distance, ends it when the distance is known. Returns 1 = measured,
- * 0 = the distance was known, the processors moved or were busy meanwhile, or no process can be begun. */
+ * 0 = the distance was known, the processors moved or were busy for too long, or no process can be begun. */
 int rnl_copies_measure(const int cpu[2], unsigned known, struct rnl_copies_found *out);
 /* Completes the table of this host by the distance between the first two processors of this process, or the first and
  * the last, if it lacks that, and keeps it. Where there is no place for a table it measures nothing. Returns how many

@@ -6,8 +6,11 @@
 #include "support/unit.h"
 
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void fill(double ns[RNL_COPIES_SIZES][RNL_COPY_KINDS], double rep, double others)
@@ -76,6 +79,48 @@ static void a_measurement_ends_with_words_that_can_be_used(void **state)
     assert_true(CPU_EQUAL(&before, &after));
 }
 
+/* Stops the first child of `parent` but itself for 3 ms again and again, as a host does that has others to run. */
+static void disturb(pid_t parent)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    while (getppid() == parent) {
+        long child = 0, self = getpid();
+        FILE *f = fopen(path, "r");
+        while (f && fscanf(f, "%ld", &child) == 1 && child == self)
+            child = 0;
+        if (f)
+            (void)fclose(f);
+        if (child > 0 && kill((pid_t)child, SIGSTOP) == 0) {
+            (void)usleep(3000);
+            (void)kill((pid_t)child, SIGCONT);
+        }
+        (void)usleep(300);
+    }
+}
+
+static void who_is_interrupted_comes_to_an_end_all_the_same(void **state)
+{
+    cpu_set_t set;
+    const pid_t self = getpid();
+    struct rnl_copies_found found;
+    int ends = 0;
+    (void)state;
+    if (access("/proc/thread-self/children", R_OK) < 0 || sched_getaffinity(0, sizeof set, &set) < 0 ||
+        !CPU_ISSET(0, &set) || !CPU_ISSET(1, &set))
+        skip();
+    const pid_t other = fork();
+    if (other == 0) {
+        disturb(self);
+        _exit(0);
+    }
+    for (int i = 0; i < 20; i++)
+        ends += rnl_copies_measure((int[]){0, 1}, 0, &found);
+    assert_int_equal(kill(other, SIGKILL), 0);
+    assert_int_equal(waitpid(other, NULL, 0), other);
+    assert_true(ends > 2); /* the first may be over before it is disturbed */
+}
+
 /* One processor, or no place for a table: defaults, and nothing is measured. */
 static void without_a_place_or_a_pair_there_are_defaults(void **state)
 {
@@ -93,6 +138,7 @@ int main(void)
         cmocka_unit_test(what_is_not_clearly_better_changes_nothing),
         cmocka_unit_test(each_size_gets_its_best),
         cmocka_unit_test(a_measurement_ends_with_words_that_can_be_used),
+        cmocka_unit_test(who_is_interrupted_comes_to_an_end_all_the_same),
         cmocka_unit_test(without_a_place_or_a_pair_there_are_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
