@@ -12,7 +12,9 @@
 enum {
     RNL_RPC_SPIN_NS = 50000,        /* how long to look before sleeping */
     RNL_RPC_DESCHEDULED_NS = 60000, /* who was away for longer has shared its processor with others */
-    RNL_RPC_CROWDED_NS = 20000000,  /* and does not spin for so long */
+    RNL_RPC_CROWDED_NS = 20000000,  /* and does not spin for up to so long, */
+    RNL_RPC_ONCE_NS = 1000000,      /* but only for so long if it was an interrupt, or another virtual machine: */
+    RNL_RPC_CALM_NS = 5000000,      /* it was, if so long had passed since the last such time was over */
     RNL_RPC_SAME_CPU_TURNS = 30     /* how often to give way to a peer that was last seen on this processor */
 };
 
@@ -32,6 +34,7 @@ bool rnl_rpc_fence(void);
  * processors takes the time of the one it waits for. */
 struct rnl_rpc_crowd {
     uint64_t until_ns; /* crowded until then */
+    uint64_t for_ns;   /* how long the last such time was */
 };
 extern _Thread_local struct rnl_rpc_crowd rnl_rpc_crowd;
 
@@ -53,8 +56,11 @@ static inline void rnl_rpc_spinner_begin(struct rnl_rpc_spinner *p, uint64_t now
  * enough, or it was away since its last look, which makes the machine crowded. */
 static inline bool rnl_rpc_spinner_look(struct rnl_rpc_spinner *p, struct rnl_rpc_crowd *c, uint64_t now_ns)
 {
-    if (now_ns - p->looked_ns > RNL_RPC_DESCHEDULED_NS)
-        c->until_ns = now_ns + RNL_RPC_CROWDED_NS;
+    if (now_ns - p->looked_ns > RNL_RPC_DESCHEDULED_NS) {
+        uint64_t longer = (now_ns > c->until_ns + RNL_RPC_CALM_NS ? 0 : 2 * c->for_ns) + RNL_RPC_ONCE_NS;
+        c->for_ns = longer < RNL_RPC_CROWDED_NS ? longer : RNL_RPC_CROWDED_NS;
+        c->until_ns = now_ns + c->for_ns;
+    }
     p->looked_ns = now_ns;
     return now_ns - p->began_ns <= RNL_RPC_SPIN_NS && !rnl_rpc_is_crowded(c, now_ns);
 }

@@ -384,9 +384,18 @@ static void who_was_away_does_not_spin(void **state)
     assert_false(rnl_rpc_is_crowded(&crowd, 1001 + RNL_RPC_SPIN_NS));
     rnl_rpc_spinner_begin(&p, 1000000);
     assert_false(rnl_rpc_spinner_look(&p, &crowd, 1000001 + RNL_RPC_DESCHEDULED_NS));
-    uint64_t until = 1000001 + RNL_RPC_DESCHEDULED_NS + RNL_RPC_CROWDED_NS;
-    assert_true(rnl_rpc_is_crowded(&crowd, until - 1));
-    assert_false(rnl_rpc_is_crowded(&crowd, until));
+    uint64_t now = 1000001 + RNL_RPC_DESCHEDULED_NS;
+    assert_int_equal(crowd.until_ns - now, RNL_RPC_ONCE_NS);
+    for (unsigned i = 0; i < 8; i++) { /* again and again: the processor is shared */
+        const uint64_t before = crowd.for_ns;
+        rnl_rpc_spinner_begin(&p, crowd.until_ns);
+        assert_false(rnl_rpc_spinner_look(&p, &crowd, now = crowd.until_ns + RNL_RPC_DESCHEDULED_NS + 1));
+        assert_true(crowd.until_ns == now + crowd.for_ns && crowd.for_ns >= before);
+    }
+    assert_int_equal(crowd.for_ns, RNL_RPC_CROWDED_NS);
+    rnl_rpc_spinner_begin(&p, now = crowd.until_ns + RNL_RPC_CALM_NS); /* once more, later */
+    assert_false(rnl_rpc_spinner_look(&p, &crowd, now + RNL_RPC_DESCHEDULED_NS + 1));
+    assert_int_equal(crowd.for_ns, RNL_RPC_ONCE_NS);
 }
 
 /* ---- peers that keep to no rule ---- */
