@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Programs of others, unmodified, on the provider, that check their own results, as scripts/suites builds them: NAS' parallel
-# benchmarks, miniFE, LULESH, HPCG and mpi4py's tests on Open MPI, and the tests of Sandia's OpenSHMEM, which uses libfabric itself.
+# benchmarks, miniFE, LULESH, HPCG, Global Arrays and mpi4py's tests on Open MPI, and the tests of Sandia's OpenSHMEM and of GASNet, which
+# use libfabric themselves.
 # `test_programs.sh` runs a core of those that are built, `test_programs.sh all` builds what is missing (from SUITES_SOURCES, a folder
 # with one of sources for each, if it is set) and runs everything. What is left out stands beside its suite, with what is known of it
 # without us.
@@ -101,6 +102,40 @@ if suite_of sos; then
     for program in hello put1 get1 swap1 cswap atomic_inc barrier to_all circular_shift iput128 strided_put ping set_lock test_lock; do
         case_of "OpenSHMEM: $program, 2 ranks" shmem 2 $program
         [ "$what" != all ] || case_of "OpenSHMEM: $program, 4 ranks" shmem 4 $program
+    done
+fi
+
+# ---- GASNet's tests of its conduit ofi: Open MPI, on the provider too, introduces its ranks. The arguments make them short. ----
+gasnet() { # RANKS PROGRAM ARGUMENT...
+    on_provider "$1" "$suite/tests/${*:2:1}" "${@:3}" && ! grep -qE 'ERROR|FAILED|(^|[^0-9])[1-9][0-9]* errs' said
+}
+if suite_of gasnet; then
+    for n in 2 4; do
+        [ "$n" = 2 ] || [ "$what" = all ] || continue
+        for program in testgasnet 'testam 100' 'testcoll 10' 'testcore2 3' testslice testteam testmpi; do
+            read -ra command <<<"$program"
+            case_of "GASNet: $program, $n ranks" gasnet "$n" "${command[@]}"
+        done
+    done
+    if [ "$what" = all ]; then
+        for program in testalign testbarrier testbarrierconf testcontend testcore1 testcore3 testcore4 testcore5 testinternal testlarge \
+            testlockcontend testmemset testmisc 'testqueue 10 1 4096' 'testrand 1000' testsmall testteambarrier testthreads testval testvis; do
+            read -ra command <<<"$program"
+            case_of "GASNet: $program, 2 ranks" gasnet 2 "${command[@]}"
+        done
+    fi
+fi
+
+# ---- Global Arrays' tests. Left out are those that take minutes on Open MPI's own shared memory, too. ----
+ga() { # RANKS PROGRAM
+    on_provider "$1" "$suite/tests/$2.x" && ! grep -qiE 'mismatch|GA ERROR|^ *[0-9]+:.*error' said
+}
+if suite_of ga; then
+    for program in test testc elempatch ntestc nbtestc patch; do
+        for n in 2 4; do case_of "Global Arrays: $program, $n ranks" ga $n $program; done
+    done
+    for program in ghosts ntestfc mtest normc overlay print sparse stride testeig testmultrect testsolve types_test getmem bin d2test g3test ga_lu; do
+        [ "$what" != all ] || case_of "Global Arrays: $program, 2 ranks" ga 2 $program
     done
 fi
 if [ "$ran" = 0 ]; then
