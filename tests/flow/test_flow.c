@@ -389,6 +389,25 @@ static void no_more_is_in_flight_than_the_peers_socket_holds(void **state)
     everything_arrives(100 * MS);
 }
 
+static void who_had_nothing_to_send_has_saved_no_time(void **state)
+{
+    (void)state;
+    for (int says_end = 0; says_end < 2; says_end++) {
+        begin(1000, NULL);
+        p->side[0].says_end = says_end;
+        upper_send(&p->side[0], 5000);
+        everything_arrives(100 * MS);
+        pair_run(p, p->now + 10 * MS, NULL);
+        uint64_t packets = (p->side[0].flow.congest.window >> 8) / rnl_flow_packet(&p->side[0].flow), before = p->sent;
+        upper_send(&p->side[0], 5000);
+        pair_run(p, p->now, NULL);
+        assert_true(packets > 1000);
+        assert_in_range(p->sent - before, 1, p->config[0].pace.burst + 1); /* not a window */
+        everything_arrives(100 * MS);
+        end(state);
+    }
+}
+
 static void without_memory_it_waits_and_goes_on(void **state)
 {
     (void)state;
@@ -466,6 +485,7 @@ int main(void)
         cmocka_unit_test_teardown(a_side_that_only_acknowledges_changes_its_keys_too, end),
         cmocka_unit_test_teardown(numbers_may_be_large_and_end_at_their_limit, end),
         cmocka_unit_test_teardown(no_more_is_in_flight_than_the_peers_socket_holds, end),
+        cmocka_unit_test_teardown(who_had_nothing_to_send_has_saved_no_time, end),
         cmocka_unit_test_teardown(without_memory_it_waits_and_goes_on, end),
         cmocka_unit_test_teardown(a_peer_that_never_calls_again_is_dead_after_its_bound_and_not_before, end),
         cmocka_unit_test_teardown(an_idle_peer_is_asked_for_a_sign_of_life_if_wanted, end),

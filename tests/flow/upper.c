@@ -73,6 +73,8 @@ static uint32_t fill(void *ctx, unsigned char *at, uint32_t room, struct rnl_flo
         rnl_put64(at + used, n);
         used += u->unit;
     }
+    if (u->says_end && u->next == u->known && u->lost_head == u->lost_tail)
+        rnl_flow_no_more_data(&u->flow);
     return used;
 }
 

@@ -19,7 +19,7 @@ struct upper {
     uint64_t taken, done;            /* units of the peer that arrived; of ours that were acked */
     uint64_t again;                  /* units that arrived more than once */
     uint64_t memory, memory_most;
-    int no_memory;
+    int no_memory, says_end;                          /* says_end: who fills in the last unit says so */
     const char *wrong;                                /* the first thing that was, or NULL */
     void (*arrived)(struct upper *, uint64_t number); /* may be NULL */
     void *owner;

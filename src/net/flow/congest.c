@@ -105,9 +105,11 @@ void rnl_pace_sent(struct rnl_pace *pace, const struct rnl_pace_limits *limits, 
         step = limits->max_ns;
     uint64_t burst = (uint64_t)limits->burst * step < limits->burst_ns ? limits->burst * step : limits->burst_ns;
     uint64_t saved = burst > step ? burst - step : 0;
-    uint64_t kept = pace->waits && saved < trip_ns ? trip_ns : saved;
+    pace->late = pace->waits && (pace->late || now_ns > pace->release_ns + limits->burst_ns);
+    uint64_t kept = pace->late && saved < trip_ns ? trip_ns : saved;
     if (pace->next_ns + kept < now_ns)
         pace->next_ns = now_ns - kept;
     pace->next_ns += step;
+    pace->late &= pace->next_ns + saved < now_ns;
     pace->release_ns = pace->next_ns <= now_ns ? now_ns : pace->next_ns + saved;
 }

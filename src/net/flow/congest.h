@@ -119,7 +119,8 @@ struct rnl_pace_limits {
 struct rnl_pace {
     uint64_t next_ns;    /* when the next packet is due; in the past if time was saved */
     uint64_t release_ns; /* when the next packet may be sent */
-    bool waits;          /* the flow waits for release_ns alone; if it comes later, up to a window is sent at once */
+    bool waits;          /* the flow waits for release_ns alone */
+    bool late;           /* it has sent later than that by more than burst_ns, and makes up for it: by up to a window */
 };
 /* Notes that a packet of `bytes` was sent, when window_q8 (bytes << 8) has to take trip_ns; trip_ns 0 = do not pace. */
 void rnl_pace_sent(struct rnl_pace *pace, const struct rnl_pace_limits *limits, uint64_t bytes, uint64_t window_q8,

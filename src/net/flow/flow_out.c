@@ -150,7 +150,7 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
     f->went.packets++;
     f->went.bytes += bytes;
     rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window, trip_ns(f, now_ns), now_ns);
-    f->pace.waits = rnl_flow_window_open(f, now_ns);
+    f->pace.waits = f->wanted && rnl_flow_window_open(f, now_ns);
 }
 
 static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, uint64_t now_ns)
@@ -180,7 +180,7 @@ static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, u
     if (f->wanted) {
         used = f->ops->fill(f->ctx, at + from, room - from - RNL_PACKET_TAG, notes, &count);
         if (used == 0)
-            f->wanted = 0;
+            rnl_flow_no_more_data(f);
     }
     if (used == 0 && !must)
         return 0;
@@ -266,7 +266,7 @@ uint32_t rnl_flow_single(struct rnl_flow *f, unsigned char *at, size_t most, uin
         return 0;
     uint32_t used = f->ops->fill(f->ctx, at + from, room - from - RNL_PACKET_TAG, a->notes, &a->count);
     if (used == 0) {
-        f->wanted = 0;
+        rnl_flow_no_more_data(f);
         return 0;
     }
     uint32_t bytes = from + used + RNL_PACKET_TAG;
