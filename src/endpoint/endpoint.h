@@ -190,6 +190,9 @@ struct rnl_ep_wait {
     uint32_t spin;              /* polls before yielding; learnt */
     uint32_t empty_polls_limit; /* value of empty_polls at which rnl_ep_empty does more than count */
     uint32_t since_maintained;  /* empty extracts since the last tidying */
+    uint64_t stay_until_ns;     /* until then extracts do not yield; 0 = they may */
+    uint64_t stay_seen;         /* what had been received when that began; UINT64_MAX = the next poll finds out */
+    uint8_t stays_skipped;      /* so many yields that take long are not followed by such a time */
     uint8_t hogged;             /* so many waits sleep instead of yielding */
     uint8_t yielded;            /* the processor was given up, and whether that was of use is not judged yet */
     uint8_t by_fd;        /* the socket rings no bell: sleeping is on descriptors, the endpoint's own among them */

@@ -3,7 +3,7 @@
  * wait.c - how an endpoint waits: it spins a little, yields while that is enough, then sleeps. How long it spins is
  * learnt: a yield that took long means that somebody else needed this processor, one that returned at once that nobody
  * did. Where processes that do not yield have the processor, each yield takes a time slice of theirs: waits sleep at
- * once then.
+ * once then, and a program that polls keeps the processor for a while, unless it shares it with peers.
  *
  * Sleeping is a handshake with senders that use no fence: arm every ring, issue a heavy fence, look at everything once
  * more, sleep. A sender that published before the fence is seen by the look; one that publishes after it sees `armed`
@@ -29,6 +29,7 @@ enum {
         600, /* ns: one longer than this, and than one and a half, with a message after it, let the peer run */
     HOGGED_NS = 1000000, /* ns: a yield longer than this let a process run that does not yield */
     HOGGED_WAITS = 250,  /* waits after that sleep instead: before such a process runs who is woken, not who yielded */
+    STAYS_SKIPPED = 8,   /* after a stay that brought nothing so many such yields are followed by none */
     YIELDS_BEFORE_SLEEP = 100,
     PARKED = YIELDS_BEFORE_SLEEP + 1, /* value of rnl_idle.yields: the last sleep brought nothing */
     POLLS_AS_YIELD = 64,              /* polls that bring sleep as near as one yield does */
@@ -280,8 +281,17 @@ static void yielded(struct rnl_endpoint *ep, uint64_t away)
     ep->wait.yielded_at = away > PEER_RAN_NS && away > useless_ns * 3 / 2 ? received(ep) : UINT64_MAX;
     if (!ep->wait.yielded)
         spin_less(ep);
-    if (away > HOGGED_NS)
+    if (away > HOGGED_NS) {
         ep->wait.hogged = HOGGED_WAITS;
+        if (ep->poll.connected > ep->env->facts.cpus) { /* it may be a peer that had the processor, and works */
+            ep->wait.stay_until_ns = 0;
+        } else if (ep->wait.stays_skipped > 0) {
+            ep->wait.stays_skipped--;
+        } else {
+            ep->wait.stay_until_ns = ep->env->ops->now_ns(ep->env) + away;
+            ep->wait.stay_seen = UINT64_MAX;
+        }
+    }
 }
 
 /* Judges the last yield at the first empty poll after it: did it let the peer run that we wait for, or nobody? */
@@ -373,12 +383,31 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
     return 0;
 }
 
+/* Whether extracts keep the processor: as long as the last yield took, if that gave a time slice to another process.
+ * While a peer waits for this very processor nothing comes; then it is given up again. */
+static bool stays(struct rnl_endpoint *ep)
+{
+    if (ep->wait.stay_until_ns == 0)
+        return false;
+    if (ep->wait.stay_seen == UINT64_MAX) /* what came during the yield has been received */
+        ep->wait.stay_seen = received(ep);
+    if (ep->env->ops->now_ns(ep->env) < ep->wait.stay_until_ns)
+        return true;
+    ep->wait.stay_until_ns = 0;
+    ep->wait.stays_skipped = received(ep) == ep->wait.stay_seen ? STAYS_SKIPPED : 0;
+    return false;
+}
+
 /* Handles empty extracts: many in a row, or the first after a yield. */
 static RNL_NOINLINE void often_empty(struct rnl_endpoint *ep, bool may_yield)
 {
     if (ep->wait.yielded)
         judge(ep);
     uint32_t enough = ep->wait.spin > EMPTY_POLLS_MIN ? ep->wait.spin : EMPTY_POLLS_MIN;
+    if (RNL_UNLIKELY(stays(ep))) {
+        enough = enough > EMPTY_POLLS_MAINTAIN ? enough : EMPTY_POLLS_MAINTAIN;
+        may_yield = false;
+    }
     ep->wait.since_maintained +=
         ep->fast.empty_polls < EMPTY_POLLS_MAINTAIN ? ep->fast.empty_polls : EMPTY_POLLS_MAINTAIN;
     if (ep->wait.since_maintained >= EMPTY_POLLS_MAINTAIN)

@@ -199,6 +199,40 @@ static void where_a_yield_takes_long_waits_sleep(void **state)
     f->a->env->ops = ops;
 }
 
+static void poll_in_vain(struct fixture *f)
+{
+    for (unsigned k = 0; k < 1000; k++)
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+}
+
+/* A program that polls goes on without yields for as long as the last one took, as long as this brings something. */
+static void where_a_yield_takes_long_polls_keep_the_processor(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *ops = f->a->env->ops;
+    idle_env(f->a);
+    f->a->env->facts.cpus = 2;
+    f->a->wait.spin = 1;
+    f->a->fast.empty_polls = f->a->wait.empty_polls_limit = 0;
+    idling.yield_ns = 2 * (uint64_t)MS;
+    for (unsigned i = 1; i <= 3; i++) {
+        poll_in_vain(f);
+        assert_int_equal(idling.yields, i);
+        if (i < 3) {
+            assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
+            assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
+        }
+        idling.now_ns += (uint64_t)(3 * MS);
+    }
+    poll_in_vain(f); /* nothing came in the third: eight yields are followed by others at once */
+    assert_int_equal(idling.yields, 12);
+    f->a->env->facts.cpus = 1; /* a peer may need the processor */
+    f->a->wait.stay_until_ns = 0;
+    poll_in_vain(f);
+    assert_in_range(idling.yields, 300, 1012);
+    f->a->env->ops = ops;
+}
+
 static unsigned polls_before_a_yield(unsigned size)
 {
     struct test_hub h;
@@ -234,6 +268,7 @@ int main(void)
         TEST(how_long_to_spin_is_learnt),
         TEST(a_slow_system_call_is_not_taken_for_others),
         TEST(where_a_yield_takes_long_waits_sleep),
+        TEST(where_a_yield_takes_long_polls_keep_the_processor),
         cmocka_unit_test(who_has_many_peers_polls_less_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
