@@ -39,7 +39,7 @@ int rnl_ofi_put_message(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p, unsign
 
 static RNL_NOINLINE enum rnl_ofi_room look_for_room(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p, size_t length)
 {
-    struct rnl_room_info room = {.size = offsetof(struct rnl_room_info, bulk_lane)};
+    struct rnl_room_info room = {.size = offsetof(struct rnl_room_info, bulk_lane)}; /* that lane would cost time */
     int64_t need = cost_of(length) + RESERVE;
     if (rnl_room(d->rnl, p->number, &room) < 0 || room.lacks & RNL_ROOM_CONNECTION)
         return RNL_OFI_ROOM_NOW; /* sending tells why not */

@@ -42,7 +42,7 @@ static uint64_t deadline_of(const struct rnl_rpc_link *link)
 /* Whether a part of any length can be sent: the peer has taken enough, and the network takes it. */
 static bool can_send(struct rnl_rpc_remote *f)
 {
-    struct rnl_room_info room = {.size = offsetof(struct rnl_room_info, bulk_lane)};
+    struct rnl_room_info room = {.size = offsetof(struct rnl_room_info, bulk_lane)}; /* that lane would cost time */
     return rnl_rpc_remote_has_room(f) && S.lib->room(S.ep, f->peer, &room) == 0 && room.lacks == 0 &&
            room.bound >= RNL_RPC_REMOTE_BYTES + sizeof(uint32_t);
 }

@@ -434,7 +434,7 @@ static void a_host_that_wakes_late_makes_up_for_it(void **state)
     (void)state;
     const struct rnl_pace_limits l = {.burst_ns = 8000, .burst = 64, .max_ns = 5000000};
     const uint64_t window_q8 = (uint64_t)20 * PACKET << 8;
-    /* Who did not wait has saved nothing, and each host is a little late: that is no reason to send several at once. */
+    /* A flow that did not wait has saved nothing; a little lateness is no reason to send several packets at once. */
     static const unsigned rows[3][4] = {{0, 70000, 100, 140}, {1, 70000, 980, 1010}, {1, 7000, 570, 600}};
     for (int i = 0; i < 3; i++) {
         struct rnl_pace p = {0};

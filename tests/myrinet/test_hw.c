@@ -517,7 +517,7 @@ static void packets_that_are_lost_or_overtaken_are_counted(void **state)
     assert_int_equal(out.count.packets_sent, out.count.packets_received);
 }
 
-/* Of the memory of a machine, the system brings what is used of it, also when one of that size was there before. */
+/* A machine costs only the pages that it uses, also when one of the same size was there before. */
 static void a_machine_after_another_takes_few_pages(void **state)
 {
     (void)state;

@@ -58,7 +58,7 @@ struct swarm_letter swarm_part_comes(struct swarm_oracle *, unsigned to, unsigne
 /* More of it, as swarm_bytes. Where its first bytes were those of several, *letter becomes the one that it is. */
 void swarm_part_goes_on(struct swarm_oracle *, unsigned to, unsigned from, struct swarm_letter *letter, size_t at,
                         const void *bytes, size_t n);
-/* It was told that this is all of it (whole), or that it was given up, after `at` bytes. */
+/* Notes that the receiver was told, after `at` bytes, that the message is whole, or that it was given up. */
 void swarm_part_ends(const struct swarm_oracle *, unsigned to, unsigned from, const struct swarm_letter *letter,
                      size_t at, int whole);
 /* It has bytes [at, at + n) of it. */

@@ -107,7 +107,7 @@ static void sends_on(struct swarm_host *h, const struct swarm_letter *l)
         swarm_wrong("rank %u, %u bytes to rank %u in a handler: %s", h->rank, n, to, rnl_last_error()->text);
 }
 
-/* Of a message that its sender gives up, or may: whatever there is of it, and then the news, or its end. */
+/* Receives a message that its sender may give up: the bytes that come, then the news of that or the end. */
 static int part_handler(rnl_stream *s, unsigned peer, void *ctx)
 {
     const struct swarm_slot *slot = ctx;
